@@ -2,8 +2,8 @@
 
 Two tables. The first is of small models with random weights (``tests/modern_models.py``), each trained by each recipe
 on the phrasebook; a recipe that does not fit says why. The second is of an encoder of real size (``ST_XLING_E5``, or
-``--model``), its vocabulary cut to the text's, trained by tr on German and English text (``ST_XLING_DATA``) from
-weights stored in float32 and in bfloat16, and by sentence-transformers' trainer from bfloat16.
+``--model``): its first layers, with the vocabulary of the text, trained by tr on German and English text
+(``ST_XLING_DATA``) from weights stored in float32 and in bfloat16, and by sentence-transformers' trainer from bfloat16.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STARTS: dict[str, tuple[str, dict[str, Any]]] = {
 TEXTS = ["Das Buch ist alt.", "我买了三本旧书。", "The dog is sleeping under the table."]
 
 
-def rows_of_starts(steps: int, folder: Path) -> Iterator[tuple[str, str, float, float]]:
+def rows_of_starts(recipes: Sequence[str], steps: int, folder: Path) -> Iterator[tuple[str, str, float, float]]:
     """Print a line for each start and recipe; yield those that train, with the first and the last loss."""
     import torch
     from sentence_transformers import SentenceTransformer
@@ -51,7 +51,7 @@ def rows_of_starts(steps: int, folder: Path) -> Iterator[tuple[str, str, float, 
         if "dtype" in options:
             options = {**options, "dtype": getattr(torch, options["dtype"])}
         path = modern_start(name, folder / start.replace(", ", "-").replace(" ", "-"), **options)
-        for recipe in RECIPES:
+        for recipe in recipes:
             out = folder / f"{path.name}-{recipe}"
             try:
                 result = train(load_recipe(recipe, overrides=changes), data, out, model=str(path))
@@ -67,7 +67,9 @@ def rows_of_starts(steps: int, folder: Path) -> Iterator[tuple[str, str, float, 
             yield start, recipe, losses[0], losses[-1]
 
 
-def rows_of_storage(run: Run, model: str | None, steps: int, folder: Path) -> Iterator[tuple[str, float, float]]:
+def rows_of_storage(
+    run: Run, model: str | None, layers: int, steps: int, folder: Path
+) -> Iterator[tuple[str, float, float]]:
     """Print a line for each type of storage; yield mean loss of the last tenth, and the share of weights that moved."""
     import torch
     from datasets import Dataset
@@ -79,16 +81,16 @@ def rows_of_storage(run: Run, model: str | None, steps: int, folder: Path) -> It
 
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.losses import TranslationRankingLoss
-    from st_xling.models.slim import slim_encoder
+    from st_xling.models.view import cut_to_layer
+    from st_xling.models.vocabulary import slim_encoder
     from st_xling.training import CrossLingualTrainer
 
     batch, held_out = 32, 1000
+    whole = SentenceTransformer(encoder_folder(model), device="cpu")
     pairs = parallel(run, "de", steps * batch + held_out)
     held, rows = pairs[:held_out], pairs[held_out:]
     evaluator = TatoebaEvaluator({"deu": ([pair[0] for pair in held], [pair[1] for pair in held])}, name="dev")
-    start = slim_encoder(
-        SentenceTransformer(encoder_folder(model), device="cpu"), [text for pair in pairs for text in pair]
-    )
+    start = slim_encoder(cut_to_layer(whole, layers), [text for pair in pairs for text in pair])
     for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
         start.to(dtype).save_pretrained(str(folder / name))
     print(
@@ -130,13 +132,20 @@ def rows_of_storage(run: Run, model: str | None, steps: int, folder: Path) -> It
         yield f"{stored}, {title}", last, share
 
 
-def measure(run: Run, steps: int = 12, real_steps: int = 200, model: str | None = None) -> Iterator[Ratio]:
+def measure(
+    run: Run,
+    recipes: tuple[str, ...] = RECIPES,
+    steps: int = 12,
+    real_steps: int = 100,
+    layers: int = 4,
+    model: str | None = None,
+) -> Iterator[Ratio]:
     """Yield the last loss by the first one, and what becomes of weights in bfloat16."""
     with tempfile.TemporaryDirectory() as folder:
-        for start, recipe, first, last in rows_of_starts(steps, Path(folder)):
+        for start, recipe, first, last in rows_of_starts(recipes, steps, Path(folder)):
             yield Ratio(f"loss of {start}, {recipe}", "that of the first step", last / first)
         try:
-            rows = list(rows_of_storage(run, model, real_steps, Path(folder)))
+            rows = list(rows_of_storage(run, model, layers, real_steps, Path(folder)))
         except Skipped as why:
             print(f"skipped: {why}")
             return
@@ -146,4 +155,4 @@ def measure(run: Run, steps: int = 12, real_steps: int = 200, model: str | None 
 
 
 if __name__ == "__main__":
-    main(measure, quick={"steps": 2, "real_steps": 2})
+    main(measure, quick={"recipes": ("tr", "tr-tlm"), "steps": 2, "real_steps": 2})

@@ -20,6 +20,8 @@ from st_xling.cli import main
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
 from st_xling.models import load_encoder
+from st_xling.models.backbone import layer_lists
+from st_xling.models.view import layer_count
 from st_xling.models.vocabulary import slim_encoder
 from st_xling.training import CrossLingualTrainer, load_recipe, train, train_adapter
 from st_xling.training.adapter import AdapterRecipe
@@ -48,7 +50,13 @@ def losses(result: Any) -> list[float]:
     return [entry["loss"] for entry in result.history if "loss" in entry]
 
 
-@pytest.mark.parametrize("name", STARTS)
+def slow(*values: Any) -> Any:
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    "name", ["qwen3", "embedding-gemma", "static", *map(slow, ("modernbert", "xlm-r-large", "t5"))]
+)
 def test_saved_as_it_was_trained(name: str, data: Any, tmp_path: Path) -> None:
     """Trained by the recipe, saved, and loaded by sentence-transformers alone: same vectors, prompts and tokens."""
     start = saved_start(name)
@@ -76,7 +84,8 @@ def bare(tmp_path: Path) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("name", "pooling"), [("qwen3", "lasttoken"), ("t5", "mean"), ("modernbert", "cls"), ("xlm-r-large", "cls")]
+    ("name", "pooling"),
+    [("qwen3", "lasttoken"), slow("t5", "mean"), slow("modernbert", "cls"), slow("xlm-r-large", "cls")],
 )
 def test_a_bare_transformer_is_pooled_as_it_reads(
     name: str, pooling: str, bare: Any, data: Any, tmp_path: Path
@@ -145,10 +154,10 @@ def test_heads_over_bfloat16_are_trained_in_float32(data: Any, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("name", "bf16"),
     [
-        ("embedding-gemma", True),
         ("qwen3", True),
-        pytest.param("embedding-gemma", False, marks=pytest.mark.slow),
-        pytest.param("qwen3", False, marks=pytest.mark.slow),
+        slow("qwen3", False),
+        slow("embedding-gemma", True),
+        slow("embedding-gemma", False),
     ],
 )
 def test_adapters_over_bfloat16(name: str, bf16: bool, data: Any, tmp_path: Path) -> None:
@@ -167,18 +176,31 @@ def test_adapters_over_bfloat16(name: str, bf16: bool, data: Any, tmp_path: Path
     assert float(moved) > 0.95
 
 
+def backbone_layers(model: SentenceTransformer) -> Any:
+    [(_, _, layers)] = layer_lists(model[0].auto_model, layer_count(model))
+    return layers
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("keep", [False, True])
-@pytest.mark.parametrize("cached", [0, 4])
+@pytest.mark.parametrize(("cached", "keep"), [(0, False), (4, True)])
 @pytest.mark.parametrize("name", ["qwen3", "embedding-gemma", "modernbert", "xlm-r-large", "t5"])
 def test_gradient_checkpointing_with_adapters(name: str, cached: int, keep: bool, data: Any, tmp_path: Path) -> None:
     """The inputs of a frozen encoder need gradients, or nothing is trained: the losses are those without it."""
     options = {**SHORT, "arguments.lora": {"rank": 4, "dropout": 0.0, "merge": not keep}}
     options |= {"arguments.mini_batch_size": cached}
-    start, results = str(saved_start(name)), []
+    results, passes = [], []
     for checkpointing in (False, True):
         recipe = load_recipe("tr", overrides={**options, "arguments.gradient_checkpointing": checkpointing})
-        results.append(train(recipe, data, tmp_path / f"run-{checkpointing}", model=start))
+        model = SentenceTransformer(str(saved_start(name)), device="cpu")
+        norm = next(part for part in backbone_layers(model)[0].modules() if "Norm" in type(part).__name__)
+        passes.append(0)
+
+        def count(module: Any, *_: Any) -> None:
+            passes[-1] += module.training and torch.is_grad_enabled()
+
+        norm.register_forward_hook(count)
+        results.append(train(recipe, data, tmp_path / f"run-{checkpointing}", model=model))
+    assert passes[1] > passes[0] > 0
     assert losses(results[1]) == pytest.approx(losses(results[0]), rel=1e-5)
     norms = [[entry["grad_norm"] for entry in result.history if "grad_norm" in entry] for result in results]
     assert norms[1] == pytest.approx(norms[0], rel=1e-4) and min(norms[1]) > 0
@@ -197,7 +219,7 @@ class Widths(TrainerCallback):
         self.seen = [int(batch["source_attention_mask"].sum(dim=1).max()) for batch in loader]
 
 
-@pytest.mark.parametrize(("given", "width"), [(None, 512), (600, 600)])
+@pytest.mark.parametrize(("given", "width"), [(None, 512), slow(600, 600)])
 def test_a_page_among_the_sentences_is_cut(
     given: int | None, width: int, data: Any, tmp_path: Path, caplog: Any
 ) -> None:
