@@ -216,8 +216,8 @@ class Command(TyperCommand):
             ):
                 given = Given.of(ctx)
                 check_numbers(given.values, given.typed)
-                check_rules(given, self.rules)
                 self.check_stdout(ctx.params, is_closed=call.stdout is None)
+                check_rules(given, self.rules)
                 self.check(ctx.params)
                 return ctx.invoke(self.callback, **{name: ctx.params[name] for name in self.own})
         except KeyboardInterrupt as stop:
@@ -336,6 +336,9 @@ def check_input(metavar: str, value: str) -> None:
     names, can_be_other = [], False
     if metavar == "XX=FILE":
         names = [parse_spec(value, {}, languages=1, forms="xx=FILE, a language and its file").location]
+    elif metavar == "STORE":
+        if not home_path(value).exists():
+            raise FileNotFoundError(f"expected an embedding store, or an .npy file, but there is no folder {value}.")
     elif metavar in (*FILES, "PAPER", "RECIPE"):
         names = [value]
     elif metavar in SPECS:

@@ -17,7 +17,7 @@ from st_xling.cli.app import app, with_options
 from st_xling.cli.model_options import EncoderOptions, LoadOptions, embedding_options
 from st_xling.cli.options import argument, flag, given, number_or, option, options_of, required, search_option
 from st_xling.cli.results import file_or_stdout, output, print_report, resumable, write_results
-from st_xling.cli.rules import Excludes, Given, Inapplicable, Needs
+from st_xling.cli.rules import Excludes, Given, Inapplicable, Needs, Requires
 from st_xling.utils.options import AlignmentFormat, Engine, Margin, PairFormat, Retrieval, StoreDtype, TextFormat
 
 logger = logging.getLogger(__name__)
@@ -55,6 +55,15 @@ def _nothing_is_embedded(given: Given) -> str:
     return ""
 
 
+def _lacks_vectors(given: Given) -> str:
+    sides = [side for side in ("source", "target") if f"{side}_embeddings" not in given.typed]
+    if "model" in given.typed or not sides:
+        return ""
+    flags = " and ".join(f"--{side}-embeddings" for side in sides)
+    texts = " and the ".join(sides)
+    return f"expected --model, or embeddings of both texts: got neither for the {texts}; add --model or {flags}."
+
+
 def _has_whole_documents(given: Given) -> str:
     if given.values["format"] == "vecalign":
         return "--format vecalign has all groups of a document"
@@ -79,7 +88,10 @@ FILTER_OPTIONS = ("filter_limit", "disable_filter", "rejects")
 UNMEASURED = ("rescore", "calibrate", "method", "engine", "margin", "retrieval", *FILTER_OPTIONS)
 """Options of ``mine`` that ``--dry-run`` does not measure."""
 
-SCORE_RULES = (Inapplicable(EMBEDDING, _nothing_is_embedded),)
+SCORE_RULES = (
+    Requires(("model", "source_embeddings", "target_embeddings"), _lacks_vectors),
+    Inapplicable(EMBEDDING, _nothing_is_embedded),
+)
 MINE_RULES = (
     *SCORE_RULES,
     Needs(("rescore_threshold",), "rescore", "the cross-encoder that it is for"),

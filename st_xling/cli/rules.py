@@ -137,7 +137,25 @@ class Inapplicable:
             given.refuse(self.options, reason)
 
 
-Rule = Excludes | Needs | Inapplicable
+@dataclass(frozen=True)
+class Requires:
+    """Options of which a call needs one, or some together.
+
+    Attributes:
+        options: Names of parameters.
+        missing: Returns what is missing and what to do; empty if nothing is.
+    """
+
+    options: tuple[str, ...]
+    missing: Callable[[Given], str]
+
+    def check(self, given: Given) -> None:
+        """Raise ``ValueError`` if something is missing."""
+        if message := self.missing(given):
+            raise ValueError(message)
+
+
+Rule = Excludes | Needs | Inapplicable | Requires
 
 SHARED: tuple[Rule, ...] = (
     Excludes("prompt", ("prompt_name",), "a prompt is given by its text or by its name; remove one"),

@@ -93,6 +93,9 @@ BAD = {
     # Two modes of mining
     f"{MINE} {STORES} --prompt q": "--prompt does not apply: both texts have embeddings",
     f"{MINE} {STORES} --batch-size 8 --dtype bfloat16": "--dtype and --batch-size do not apply",
+    MINE: "expected --model, or embeddings of both texts: got neither for the source and the target",
+    "score p.tsv --out o.tsv --source-embeddings a.de": "for the target; add --model or --target-embeddings",
+    f"{MINE} --source-embeddings none.store --model m": "there is no folder none.store",
     f"{MINE} --model m --rescore-threshold 0.5": "--rescore-threshold needs --rescore",
     f"{MINE} --model m --target-precision 0.9": "--target-precision needs --calibrate",
     f"{MINE} {STORES} --calibrate p.tsv": "--calibrate needs --model",

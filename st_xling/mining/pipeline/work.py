@@ -34,15 +34,23 @@ from st_xling.utils.text import SCORED_COLUMNS, THRESHOLD, file_ending, unpacked
 #: Name of the rejects in a work folder.
 REJECTS = "rejects.jsonl"
 
+#: Endings of files that would be another format than their name says.
+OTHER_FORMATS = (".parquet", ".csv", ".json", ".zip", ".xlsx", ".xml", ".html")
+
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 Languages = tuple[str | None, str | None]
 
 
 def resolve_format(format: PairFormat | None, out: Output) -> PairFormat:
-    """Return the format, by the ending of ``out`` if ``None``."""
+    """Return the format, by the ending of ``out`` if ``None``; ``ValueError`` for the ending of another format."""
     if format is None:
         ending = file_ending(unpacked_name(out)) if isinstance(out, (str, Path)) else ""
+        if ending in OTHER_FORMATS:
+            raise ValueError(
+                f"pairs are written as TSV, JSON lines or TMX: got the name {out}; end it in .tsv, .jsonl or .tmx, or "
+                "name the format (--format tsv)."
+            )
         format = "jsonl" if ending in (".jsonl", ".ndjson") else "tmx" if ending == ".tmx" else "tsv"
     check_choice("format", format, PairFormat)
     return format

@@ -58,6 +58,15 @@ def stored(tmp_path: Path, sources: dict[str, list[float]], targets: dict[str, l
     return options
 
 
+@pytest.mark.parametrize("name", ["pairs.parquet", "pairs.csv", "pairs.json", "pairs.csv.gz"])
+def test_names_of_other_formats(name: str, model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
+    """``mine --out pairs.parquet`` wrote TSV into it, which no program then read."""
+    with pytest.raises(ValueError, match=r"as TSV, JSON lines or TMX: got the name .*pairs"):
+        mining.mine_texts(*texts, tmp_path / name, model=model, filters=OFF)
+    mining.mine_texts(*texts, tmp_path / name, model=model, filters=OFF, format="tsv")
+    assert (tmp_path / name).is_file()
+
+
 @pytest.mark.parametrize("retrieval", ["max", "backward"])
 def test_without_filters_it_is_mine(retrieval: str, model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
     """Nothing is folded here: places are rows, and ids lines."""
