@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from functools import partial
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
-from st_xling.cli import model_options as model_opts
 from st_xling.cli import options as opts
 from st_xling.cli.app import app, with_options
 from st_xling.cli.options import argument, flag, option, options_of, repeatable
@@ -24,42 +22,46 @@ if TYPE_CHECKING:
     from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.training.run import TrainingResult
 
-TAKEN_BY: dict[str, tuple[str, ...]] = {
-    "stream": ("encoder",),
-    "mono": ("encoder", "retriever"),
-    **dict.fromkeys(("lora", "lora_keep"), ("encoder", "cross-encoder")),
-    "prompt": ("encoder", "retriever"),
-    "sweep": ("adapter",),
-    "cache": ("adapter", "encoder"),
-    "parallel": ("retriever",),
-    **dict.fromkeys(("dev_share", "test_share"), ("cross-encoder",)),
-    "eval_steps": ("encoder", "retriever", "cross-encoder"),
-    "pooling": ("encoder", "adapter", "retriever"),
-    **dict.fromkeys(("mini_batch_size", "pivot", "teacher", "teacher_prompt", "mine_negatives"), ("encoder",)),
-    "layer": ("adapter",),
-    "encoders": ("retriever",),
-}
-"""Options that not every kind of recipe takes → the kinds that do."""
+DATA, RECIPE, TRAINING, MODEL = "Data", "Recipes", "Training", "Model"
+ENCODER, CROSS_ENCODER = "Recipes of encoders", "Recipes of cross-encoders"
+ADAPTER, RETRIEVER = "Recipes of adapters", "Recipes of retrievers"
 
-DATA, RECIPE = "Data", "In place of the recipe's values"
-CROSS_ENCODER, ADAPTER, RETRIEVER = "Recipes of cross-encoders", "Recipes of adapters", "Recipes of retrievers"
-data_flag, recipe_option = partial(flag, panel=DATA), partial(option, panel=RECIPE)
-ranking_option = partial(option, panel=CROSS_ENCODER)
+
+def taken_by(*kinds: str, is_option: Any) -> Any:
+    """Declare an option that not every kind of recipe takes.
+
+    Args:
+        *kinds: Kinds of recipes that take it.
+        is_option: The option.
+    """
+    return field(default=is_option, metadata={"kinds": kinds})
 
 
 @dataclass(frozen=True)
 class ArgumentOptions:
     """Options that set the training argument of the same name."""
 
-    num_train_epochs: float | None = recipe_option("--epochs", "Passes over --data.")
-    max_steps: int | None = recipe_option("--max-steps", "Steps, instead of epochs.")
-    per_device_train_batch_size: int | None = recipe_option("--batch-size", "Pairs per step.")
-    learning_rate: float | None = recipe_option("--learning-rate", "Peak learning rate.")
-    warmup_steps: float | None = recipe_option("--warmup", "Share of the steps in which the learning rate rises.")
-    seed: int | None = recipe_option("--seed", "Seed of weights, dropout and order.")
-    eval_steps: float | None = recipe_option("--eval-steps", "Steps between two evaluations on --dev.")
-    mini_batch_size: int | None = recipe_option(
-        "--mini-batch-size", "Rows encoded at a time, for large batches in little memory."
+    num_train_epochs: float | None = option("--epochs", "Passes over --data (arguments.num_train_epochs).")
+    per_device_train_batch_size: int | None = option(
+        "--batch-size", "Pairs per step and process (arguments.per_device_train_batch_size)."
+    )
+    learning_rate: float | None = option("--learning-rate", "Peak learning rate (arguments.learning_rate).")
+    max_steps: int | None = option("--max-steps", "Steps, instead of epochs (arguments.max_steps).", panel=TRAINING)
+    warmup_steps: float | None = option(
+        "--warmup", "Share of the steps in which the learning rate rises (arguments.warmup_steps).", panel=TRAINING
+    )
+    seed: int | None = option("--seed", "Seed of weights, dropout and order (arguments.seed).", panel=TRAINING)
+    eval_steps: float | None = taken_by(
+        *("encoder", "retriever", "cross-encoder"),
+        is_option=option("--eval-steps", "Steps between evaluations on --dev (arguments.eval_steps).", panel=TRAINING),
+    )
+    mini_batch_size: int | None = taken_by(
+        "encoder",
+        is_option=option(
+            "--mini-batch-size",
+            "Rows encoded at a time, for large batches in little memory (arguments.mini_batch_size).",
+            panel=ENCODER,
+        ),
     )
 
 
@@ -67,27 +69,63 @@ class ArgumentOptions:
 class RecipeOptions:
     """Options that set keys of the recipe's other sections."""
 
-    pivot: str | None = recipe_option(
-        "--pivot CODE", "Language that becomes the target side of every pair that has it, or none (default: en)."
+    pivot: str | None = taken_by(
+        "encoder",
+        is_option=option(
+            "--pivot CODE",
+            "Language that becomes the target side of every pair that has it, or none (data.pivot, default: en).",
+            panel=ENCODER,
+        ),
     )
-    pooling: Pooling | None = recipe_option(
-        "--pooling", "How token states become the embedding of a sentence (default: as --max-length)."
+    pooling: Pooling | None = taken_by(
+        *("encoder", "adapter", "retriever"),
+        is_option=option(
+            "--pooling",
+            "How token states become the embedding of a sentence (model.pooling, default: as --max-length).",
+            panel=MODEL,
+        ),
     )
-    max_length: int | None = recipe_option(
-        "--max-length", "Maximum number of tokens of a text (default: the model's own; of a bare one the recipe's)."
+    max_length: int | None = option(
+        "--max-length",
+        "Maximum number of tokens of a text (model.max_length, default: the model's own; of a bare one the recipe's).",
+        panel=MODEL,
     )
-    teacher: str | None = recipe_option("--teacher MODEL", "Hub id or folder of the encoder to learn from (distill).")
-    teacher_prompt: str | None = recipe_option(
-        "--teacher-prompt", "Text before each sentence of the teacher (default: its own)."
+    teacher: str | None = taken_by(
+        "encoder",
+        is_option=option(
+            "--teacher MODEL", "Hub id or folder of the encoder to learn from (data.teacher.model).", panel=ENCODER
+        ),
     )
-    mine_negatives: int | None = recipe_option(
-        "--mine-negatives",
-        "Hard negatives of each pair for the loss translation_ranking, mined in --data by the model before training "
-        "(default: 0).",
+    teacher_prompt: str | None = taken_by(
+        "encoder",
+        is_option=option(
+            "--teacher-prompt",
+            "Text before each sentence of the teacher (data.teacher.prompt, default: its own).",
+            panel=ENCODER,
+        ),
     )
-    layer: int | None = option("--layer", "Layer of the encoder, from 1 (default: the recipe's).", panel=ADAPTER)
-    encoders: Literal["shared", "separate"] | None = option(
-        "--encoders", "One for both queries and passages, or one each (default: the recipe's).", panel=RETRIEVER
+    mine_negatives: int | None = taken_by(
+        "encoder",
+        is_option=option(
+            "--mine-negatives",
+            "Hard negatives of each pair for the loss translation_ranking, mined in --data by the model before "
+            "training (data.hard_negatives.count, default: 0).",
+            panel=ENCODER,
+        ),
+    )
+    layer: int | None = taken_by(
+        "adapter",
+        is_option=option(
+            "--layer", "Layer of the encoder, from 1 (adapter.layer, default: the recipe's).", panel=ADAPTER
+        ),
+    )
+    encoders: Literal["shared", "separate"] | None = taken_by(
+        "retriever",
+        is_option=option(
+            "--encoders",
+            "One for both queries and passages, or one each (retrieval.encoders, default: the recipe's).",
+            panel=RETRIEVER,
+        ),
     )
 
     def keys(self) -> dict[str, Any]:
@@ -112,33 +150,93 @@ class TrainOptions:
     data: list[str] = repeatable("--data SPEC", "Training text, in a form above (required, repeatable).")
     out: Path | None = option("--out DIR", "Folder for the model and its training (required).")
     dev: list[str] = repeatable("--dev SPEC", "Development text, or none (default: 2 % of --data) (repeatable).")
-    check_leak: list[str] = repeatable("--check-leak EVAL", "Also search --data for this test text (repeatable).")
     resume: bool = flag("--resume", "Resume from the last checkpoint in --out.")
     overwrite: bool = flag("--overwrite", "Replace an earlier run in --out.")
-    list_recipes: bool = flag("--list", "List the recipes with their kinds and summaries.")
-    print_recipe: bool = flag("--print", "Print the recipe, to be edited.")
-    mono: list[str] = repeatable("--mono XX=PATH", "Text of one language, see above (repeatable).", panel=DATA)
+    prompt: str | None = taken_by(
+        *("encoder", "retriever"),
+        is_option=option(
+            "--prompt", "Text before each sentence, saved with the model (arguments.prompts).", panel=TRAINING
+        ),
+    )
+    list_recipes: bool = flag("--list", "List the recipes with their kinds and summaries.", panel=RECIPE)
+    print_recipe: bool = flag("--print", "Print the recipe, to be edited.", panel=RECIPE)
+    print_python: bool = flag(
+        "--print-python", "Print the run as a Python script, to be edited (encoders).", panel=RECIPE
+    )
+    set: list[str] = repeatable("--set KEY=VALUE", "Any key of the recipe, see above (repeatable).", panel=RECIPE)
+    mono: list[str] = taken_by(
+        *("encoder", "retriever"),
+        is_option=repeatable("--mono XX=PATH", "Text of one language, see above (repeatable).", panel=DATA),
+    )
+    check_leak: list[str] = repeatable(
+        "--check-leak EVAL", "Also search --data for this test text (repeatable).", panel=DATA
+    )
     fail_on_leak: bool = flag("--fail-on-leak", "Stop if --data share text with dev or test text.", panel=DATA)
     drop_leaks: bool = flag("--drop-leaks", "Drop such rows, and report them.", panel=DATA)
     skip_bad_lines: bool = flag("--skip-bad-lines", "Skip faulty lines, and list them in a warning.", panel=DATA)
-    stream: bool = data_flag("--stream", "Read --data as needed, for more than fits into memory; needs --max-steps.")
-    tiny: list[str] = repeatable("--tiny KEY=VALUE", "Shape of the model tiny (repeatable).", panel="Model")
-    revision: str | None = model_opts.REVISION
-    trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE
-    set: list[str] = repeatable("--set KEY=VALUE", "Any key of the recipe, see above (repeatable).", panel=RECIPE)
-    lora: bool = flag("--lora", "Train LoRA adapters, merged at the end (--set arguments.lora.rank=8 …).", panel=RECIPE)
-    lora_keep: bool = flag("--lora-keep", "Train LoRA adapters, and save them as adapters.", panel=RECIPE)
-    prompt: str | None = recipe_option("--prompt", "Text before each sentence, saved with the model.")
-    precision: Literal["fp32", "bf16", "fp16"] | None = recipe_option("--precision", "Type of numbers to train in.")
-    cache: Path | None = recipe_option("--cache DIR", "Folder for vectors of adapters and teachers (default: a cache).")
-    dev_share: float | None = ranking_option("--dev-share", "Share of articles or queries held out (default: 0.1).")
-    test_share: float | None = option("--test-share", "Share excluded, for a later test.", panel=CROSS_ENCODER)
-    sweep: bool = flag("--sweep", "Train on every layer, print a table, save the best.", panel=ADAPTER)
-    parallel: list[str] = repeatable("--parallel SPEC", "Parallel text (repeatable).", panel=RETRIEVER)
+    stream: bool = taken_by(
+        "encoder",
+        is_option=flag(
+            "--stream", "Read --data as needed, for more than fits into memory; needs --max-steps.", panel=DATA
+        ),
+    )
+    tiny: list[str] = repeatable("--tiny KEY=VALUE", "Shape of the model tiny (repeatable).", panel=MODEL)
+    revision: str | None = option("--revision", "Version on the Hub: a branch, a tag or a commit.", panel=MODEL)
+    trust_remote_code: bool = flag(
+        "--trust-remote-code", "Run the model's own code, which can do whatever you can.", panel=MODEL
+    )
+    precision: Literal["fp32", "bf16", "fp16"] | None = option(
+        "--precision", "Type of numbers to train in (arguments.bf16, arguments.fp16).", panel=TRAINING
+    )
+    lora: bool = taken_by(
+        *("encoder", "cross-encoder"),
+        is_option=flag(
+            "--lora", "Train LoRA adapters, merged at the end (--set arguments.lora.rank=8 …).", panel=TRAINING
+        ),
+    )
+    lora_keep: bool = taken_by(
+        *("encoder", "cross-encoder"),
+        is_option=flag(
+            "--lora-keep", "Train LoRA adapters, and save them as adapters (arguments.lora.merge).", panel=TRAINING
+        ),
+    )
+    cache: Path | None = taken_by(
+        *("adapter", "encoder"),
+        is_option=option(
+            "--cache DIR", "Folder for vectors of adapters and teachers (default: a cache).", panel=TRAINING
+        ),
+    )
+    dev_share: float | None = taken_by(
+        "cross-encoder",
+        is_option=option("--dev-share", "Share of articles or queries held out (default: 0.1).", panel=CROSS_ENCODER),
+    )
+    test_share: float | None = taken_by(
+        "cross-encoder",
+        is_option=option("--test-share", "Share excluded, for a later test.", panel=CROSS_ENCODER),
+    )
+    sweep: bool = taken_by(
+        "adapter",
+        is_option=flag("--sweep", "Train on every layer, print a table, save the best.", panel=ADAPTER),
+    )
+    parallel: list[str] = taken_by(
+        "retriever", is_option=repeatable("--parallel SPEC", "Parallel text (repeatable).", panel=RETRIEVER)
+    )
 
     def dev_specs(self) -> list[str] | None:
         """Return the specs of development text: ``[]`` for ``none``, ``None`` if the option is not given."""
         return [] if self.dev == ["none"] else self.dev or None
+
+
+PRINTING = ("list_recipes", "print_recipe", "print_python")
+"""Options that print, and train nothing."""
+
+TAKEN_BY: dict[str, tuple[str, ...]] = {
+    entry.name: entry.metadata["kinds"]
+    for options in (TrainOptions, ArgumentOptions, RecipeOptions)
+    for entry in fields(options)
+    if "kinds" in entry.metadata
+}
+"""Options that not every kind of recipe takes → the kinds that do."""
 
 
 def _trains_nothing(given: Given) -> str:
@@ -149,6 +247,10 @@ def _trains_nothing(given: Given) -> str:
 
 def _lists_recipes(given: Given) -> str:
     return "--list lists all recipes" if given.values["list_recipes"] else ""
+
+
+def _prints_python(given: Given) -> str:
+    return "--print-python prints the training alone" if given.values["print_python"] else ""
 
 
 def _is_tiny(given: Given) -> str:
@@ -162,9 +264,11 @@ def _is_not_tiny(given: Given) -> str:
 RULES = (
     Inapplicable(("recipe",), _lists_recipes),
     Excludes("print_recipe", ("list_recipes",), "one recipe is printed, or all are listed; remove one"),
+    Excludes("print_python", ("print_recipe", "list_recipes"), "one thing is printed; remove one"),
+    Inapplicable(("resume", "overwrite", "check_leak", "fail_on_leak", "drop_leaks", "mono", "stream"), _prints_python),
     Inapplicable(
         (
-            *(entry.name for entry in fields(TrainOptions) if entry.name not in ("list_recipes", "print_recipe")),
+            *(entry.name for entry in fields(TrainOptions) if entry.name not in PRINTING),
             *(entry.name for kind in (ArgumentOptions, RecipeOptions) for entry in fields(kind)),
         ),
         _trains_nothing,
@@ -212,7 +316,8 @@ def train(
     """Train an encoder, adapter, retriever or cross-encoder by a recipe.
 
     Saves a plain sentence-transformers model, with its card. st-xling train RECIPE --print prints a recipe with its
-    values, to be edited and given as a file.
+    values, to be edited and given as a file; with --print-python it prints a run with its options as a Python script of
+    sentence-transformers' trainer.
 
     \b
     recipes:
@@ -232,6 +337,7 @@ def train(
     examples:
       st-xling train --list
       st-xling train dap --print > my-recipe.yaml
+      st-xling train dap --print-python > my-training.py
 
     \b
     on the phrasebook, which is built in:
@@ -285,10 +391,12 @@ def train(
     options = options_of(context, TrainOptions)
     if options.list_recipes or options.print_recipe:
         return _show_recipes(context, recipe if options.print_recipe else None)
-    required = {"RECIPE": recipe, "--model": options.model, "--data": options.data, "--out": options.out}
+    required: dict[str, Any] = {"RECIPE": recipe}
+    if not options.print_python:
+        required |= {"--model": options.model, "--data": options.data, "--out": options.out}
     if missing := [name for name, value in required.items() if not value]:
         raise ValueError(f"missing {', '.join(missing)}; see st-xling train --help")
-    assert recipe is not None and options.out is not None
+    assert recipe is not None
     from st_xling.training.recipe_files import recipe_kind
 
     kind = recipe_kind(recipe)
@@ -297,14 +405,18 @@ def train(
         if kind not in kinds and name in given:
             raise ValueError(
                 f"{given[name]} is for {' and '.join(f'{kind}s' for kind in kinds)}: got the recipe of "
-                f"{'an' if kind[0] in 'ae' else 'a'} {kind} {recipe}; remove it."
+                f"{_with_article(kind)} {recipe}; remove it."
             )
     from st_xling.training.settings import check_settings, check_tiny
 
     check_settings(recipe, _overrides(context, options))  # before torch is loaded
     check_tiny(_pairs(options.tiny, "--tiny"))
+    if options.print_python:
+        return _print_script(recipe, kind, options, context)
     _warn_of_uncut(kind, options)
     from st_xling.utils import distributed
+
+    assert options.out is not None
 
     distributed.init_distributed()
     summary = {
@@ -346,6 +458,51 @@ def _show_recipes(context: typer.Context, name: str | None) -> None:
             entries.append({"name": each, "kind": kind, "summary": read_recipe(each)["summary"]})
             print(f"{each:<18}{kind:<15}{entries[-1]['summary']}")
     write_results(context, {"recipes": entries})
+
+
+IN_PYTHON = {
+    "encoder": "st_xling.training.train",
+    "adapter": "st_xling.training.adapter.train_adapter",
+    "retriever": "st_xling.training.train_retrieval",
+    "cross-encoder": "st_xling.training.reranker.train_cross_encoder",
+}
+"""Kind of a recipe → the function that trains by it."""
+
+
+def _print_script(recipe: str, kind: str, options: TrainOptions, context: typer.Context) -> None:
+    """Print the run as a Python script, with placeholders for model, data and folder that are not given."""
+    from st_xling.data.read import parse_data_spec
+
+    if kind != "encoder":
+        raise ValueError(
+            f"--print-python is for recipes of encoders: got that of {_with_article(kind)}, {recipe}; in Python, "
+            f"{IN_PYTHON[kind]} trains by it."
+        )
+    dev = options.dev_specs()
+    for spec in [*options.data, *(dev or ())]:
+        parse_data_spec(spec)
+    from st_xling.training import load_recipe
+    from st_xling.training.script import PLACEHOLDER_DATA, PLACEHOLDER_MODEL, PLACEHOLDER_OUT, training_script
+
+    loaded = load_recipe(recipe, tiny=options.model == "tiny", overrides=_overrides(context, options))
+    script = training_script(
+        loaded,
+        model=options.model or PLACEHOLDER_MODEL,
+        data=options.data or [PLACEHOLDER_DATA],
+        out=options.out or PLACEHOLDER_OUT,
+        dev=dev,
+        tiny=_pairs(options.tiny, "--tiny"),
+        cache=options.cache,
+        revision=options.revision,
+        trust_remote_code=options.trust_remote_code,
+        skip_bad_lines=options.skip_bad_lines,
+    )
+    print(script, end="")
+    write_results(context, {"script": script})
+
+
+def _with_article(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "ae" else f"a {kind}"
 
 
 def _arguments(load_recipe: Any, recipe: str, options: TrainOptions, context: typer.Context) -> dict[str, Any]:
@@ -511,7 +668,7 @@ def _train_cross_encoder(recipe: str, options: TrainOptions, context: typer.Cont
 def _read_data(options: TrainOptions) -> tuple[dict[str, Any], dict[str, Any]]:
     """Load training and development data, held out if none is given, and print the number of pairs to stderr."""
     from st_xling.data import load_data_specs
-    from st_xling.data.holdout import FEWEST_PAIRS, hold_out, hold_out_streams
+    from st_xling.data.holdout import FEWEST_PAIRS, hold_out
 
     data = load_data_specs(options.data, skip_bad_lines=options.skip_bad_lines, stream=options.stream, identify=True)
     specs = options.dev_specs()
@@ -519,10 +676,8 @@ def _read_data(options: TrainOptions) -> tuple[dict[str, Any], dict[str, Any]]:
     if specs:
         dev = load_data_specs(specs, split="dev", skip_bad_lines=options.skip_bad_lines)
     elif specs is None:
-        whole = data
-        data, dev = hold_out_streams(whole) if options.stream else hold_out(whole)
-        if sum(map(len, dev.values())) < FEWEST_PAIRS:
-            data, dev = whole, {}
+        data, dev = hold_out(data, fewest=FEWEST_PAIRS)
+        if not dev:
             _say_no_development("pairs")
     for name, part in data.items():
         count = "streamed" if options.stream else f"{len(part):,} pairs"

@@ -22,7 +22,7 @@ FEWEST_PAIRS = 50
 
 
 def hold_out(
-    data: Data, *, pairs: int = MOST_PAIRS, share: float = MOST_SHARE, column: str = "target"
+    data: Data, *, pairs: int = MOST_PAIRS, share: float = MOST_SHARE, fewest: int = 0, column: str = "target"
 ) -> tuple[Data, Any]:
     """Split a data set, or each of several, into training and development rows.
 
@@ -35,6 +35,7 @@ def hold_out(
         data: A data set or a stream, or name → these.
         pairs: Development pairs of the largest data set, about.
         share: Share of the rows at most.
+        fewest: Development pairs in all, below which none are held out: they would say too little.
         column: Column of the target texts.
 
     Returns:
@@ -63,6 +64,9 @@ def hold_out(
         train, dev = _hold_out_rows(parts, pairs=pairs, share=share, column=column)
     else:
         train, dev = hold_out_streams(parts, pairs=pairs, share=share, column=column)
+    if sum(map(len, dev.values())) < fewest:
+        train = dict(parts)
+        dev = {}
     if isinstance(data, Mapping):
         return train, dev
     return train[""], dev[""] if dev else head(parts[""], 1).select([])

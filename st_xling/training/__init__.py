@@ -2,6 +2,7 @@
 
 - ``arguments``, ``options``: sentence-transformers' training arguments, with ours
 - ``recipe``, ``recipe_files``: YAML → losses, training arguments, data and model options
+- ``script``: a run by a recipe as a Python script of the trainer
 - ``settings``: checks of these that need no torch
 - ``encoder``, ``retriever``, ``adapter``, ``reranker``: prepare data, build model and losses, fit, save
 - ``run``, ``run_folder``: the context of a run, and the files from which a killed one resumes

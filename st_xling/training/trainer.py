@@ -41,6 +41,7 @@ from st_xling.losses.gather import mark_saved
 from st_xling.models.backbone import backbone
 from st_xling.models.fast_linear import fast_linear_layers
 from st_xling.models.heads import VocabularyHead, check_savable, new_heads, save_with_head
+from st_xling.models.load import length_for_pairs
 from st_xling.models.lora import (
     add_lora,
     check_start,
@@ -664,7 +665,8 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
         loss: A loss over ``model``, or one for each data set.
         evaluator: Evaluates the model during training. With our arguments its ``primary_metric`` chooses the checkpoint
             that training ends with.
-        data_collator: In place of a :class:`CrossLingualDataCollator`.
+        data_collator: In place of a :class:`CrossLingualDataCollator`, which with our arguments cuts texts as
+            :func:`~st_xling.models.load.length_for_pairs` says.
         **options: As ST's trainer takes them.
 
     Raises:
@@ -711,6 +713,8 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
             data_collator,
             **options,
         )
+        if data_collator is None and isinstance(self.args, EncoderArguments):
+            self.data_collator.max_length = length_for_pairs(self.model)
         mark_saved(self._own_state().values())
         known = (getattr(part, "languages", None) for part in self._all_losses().modules())
         languages = next(filter(None, known), None)

@@ -1,0 +1,364 @@
+"""Scripts: a run by a recipe as Python code of sentence-transformers' trainer, to be read and changed."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sentence_transformers.util.file_io import is_sentence_transformer_model, load_file_path
+
+from st_xling.data.holdout import FEWEST_PAIRS
+from st_xling.data.read import parse_data_spec
+from st_xling.data.spec import paired_languages
+from st_xling.losses import CrossLingualLoss
+from st_xling.models import tiny_encoder
+from st_xling.training.options import LAST_RANK, TeacherOptions
+from st_xling.training.recipe import Objective, Recipe, objective
+from st_xling.training.run import check_tiny
+from st_xling.utils.languages import canonical_language
+from st_xling.utils.lora_options import LoraOptions
+from st_xling.utils.python_code import Call, Name, Scaled, Sum, flat, layout
+
+PLACEHOLDER_MODEL = "xlm-roberta-base"
+PLACEHOLDER_DATA = "de-en=pairs.tsv"
+PLACEHOLDER_OUT = "my-encoder"
+
+_PAIRS, _MODEL, _ARGUMENTS, _TRAIN, _DEV = map(Name, ("pairs", "model", "arguments", "train", "dev"))
+
+
+def training_script(
+    recipe: Recipe,
+    *,
+    model: str = PLACEHOLDER_MODEL,
+    data: Sequence[str] = (PLACEHOLDER_DATA,),
+    out: str | Path = PLACEHOLDER_OUT,
+    dev: Sequence[str] | None = None,
+    tiny: Mapping[str, Any] | None = None,
+    cache: str | Path | None = None,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    skip_bad_lines: bool = False,
+) -> str:
+    """Return the Python script of a run that trains an encoder, as ``st-xling train RECIPE --print-python`` prints it.
+
+    The script loads and prepares the data, builds model, losses and arguments, trains by
+    :class:`~st_xling.training.CrossLingualTrainer` and saves the model. It writes no card, and does not look for text
+    that training and evaluation data share.
+
+    Args:
+        recipe: Losses, training arguments and options of the data.
+        model: Hub id or folder of the model to start from, or ``"tiny"``.
+        data: Specs of training data, see :func:`~st_xling.data.load_data_specs`.
+        out: Folder for the model.
+        dev: Specs of development data; empty: none; ``None``: held out from ``data``.
+        tiny: Options of :func:`~st_xling.models.tiny_encoder`, for ``model="tiny"``.
+        cache: Folder of a teacher's vectors.
+        revision: Version of the model on the Hub.
+        trust_remote_code: Whether code that comes with the model may run.
+        skip_bad_lines: Skip faulty lines of the data.
+
+    Raises:
+        ValueError: A model whose files cannot be read, so that it is not known whether it has a pooling of its own.
+
+    Example:
+        >>> from st_xling.training import load_recipe
+        >>> print(training_script(load_recipe("labse", tiny=True), model="tiny", data=["phrasebook:de"], dev=[]))
+        ... # doctest: +ELLIPSIS
+        # labse: Translation ranking both ways with an additive margin (Feng et al. 2022, LaBSE, equations 1 to 3).
+        from st_xling.data import load_data_specs
+        from st_xling.data.text_columns import column_texts
+        from st_xling.losses import TranslationRankingLoss
+        ...
+        loss = TranslationRankingLoss(model, margin=0.3)
+        ...
+    """
+    script = _Script()
+    _add_data(script, recipe, data, dev, skip_bad_lines=skip_bad_lines)
+    is_bare = _add_model(script, recipe, model, tiny, revision=revision, trust_remote_code=trust_remote_code)
+    _add_arguments(script, recipe, out, has_prompts=not is_bare)
+    _add_columns(script, recipe, cache)
+    _add_loss(script, recipe)
+    _add_training(script, out, evaluates=dev is None or bool(dev))
+    return script.text(f"# {recipe.name}: {' '.join(recipe.summary.split())}".removesuffix(": "))
+
+
+class _Script:
+    """Lines of code, and what they import.
+
+    Attributes:
+        imports: Module → names.
+        lines: Lines below the imports.
+        has_prompts: Whether ``arguments.prompts`` are those of each column.
+        options: Names of the variables that hold options of losses.
+    """
+
+    def __init__(self) -> None:
+        self.imports: dict[str, set[str]] = {}
+        self.lines: list[str] = []
+        self.has_prompts = False
+        self.options: list[str] = []
+
+    def name(self, module: str, name: str) -> str:
+        """Import a name, and return it."""
+        self.imports.setdefault(module, set()).add(name)
+        return name
+
+    def call(self, module: str, name: str, /, *arguments: Any, **keywords: Any) -> Call:
+        """Return the call of a function that is imported."""
+        return Call(self.name(module, name), arguments, keywords)
+
+    def assign(self, target: str, expression: Any) -> None:
+        self.lines += layout(expression, before=f"{target} = ")
+
+    def do(self, expression: Any) -> None:
+        self.lines += layout(expression)
+
+    def text(self, comment: str) -> str:
+        """Return the script, its imports first."""
+        imports: list[str] = []
+        for module, names in sorted(self.imports.items()):
+            imports += _import(module, sorted(names))
+        return "\n".join([comment, *imports, "", *self.lines, ""])
+
+
+def _import(module: str, names: Sequence[str]) -> list[str]:
+    [*lines] = layout(Call("", [Name(name) for name in names]), before=f"from {module} import ")
+    if len(lines) == 1:  # without parentheses
+        return [f"from {module} import {', '.join(names)}"]
+    return [lines[0], *(f"    {name}," for name in names), lines[-1]]
+
+
+def _add_data(
+    script: _Script, recipe: Recipe, data: Sequence[str], dev: Sequence[str] | None, *, skip_bad_lines: bool
+) -> None:
+    """Load the data, hold out development pairs, turn pairs to the pivot, and join all."""
+    skip = {"skip_bad_lines": True} if skip_bad_lines else {}
+    loaded = script.call("st_xling.data", "load_data_specs", list(data), **skip)
+    if dev is None:
+        script.assign("train, dev", script.call("st_xling.data", "hold_out", loaded, fewest=FEWEST_PAIRS))
+    else:
+        script.assign("train", loaded)
+    if dev:
+        script.assign("dev", script.call("st_xling.data", "load_data_specs", list(dev), split="dev", **skip))
+    pivot = recipe.data.pivot
+    if pivot is not None and not _all_end_in(pivot, data):
+        script.assign("train, _", script.call("st_xling.data", "orient", _TRAIN, pivot=pivot))
+    script.assign("pairs", script.call("st_xling.training.mixture", "mix", _TRAIN))
+
+
+def _all_end_in(pivot: str, specs: Iterable[str]) -> bool:
+    """Return whether the names of all specs have the pivot as their second language."""
+    for spec in map(parse_data_spec, specs):
+        if spec.is_phrasebook and not spec.languages:
+            pairs = [(language, "en") for language in paired_languages(spec)]
+        else:
+            pairs = [tuple(spec.languages)] if spec.languages else [("", "")]  # type: ignore[list-item]
+        if any(canonical_language(target) != canonical_language(pivot) for _, target in pairs):
+            return False
+    return True
+
+
+def _add_model(
+    script: _Script,
+    recipe: Recipe,
+    model: str,
+    tiny: Mapping[str, Any] | None,
+    *,
+    revision: str | None,
+    trust_remote_code: bool,
+) -> bool:
+    """Load the model, or build a tiny one; return whether it is one without sentence-transformers' modules."""
+    is_bare = model in ("tiny", PLACEHOLDER_MODEL) or not _is_ready(model, revision)
+    pooling = recipe.model.pooling
+    max_length = recipe.model.max_length
+    if is_bare:  # a ready model keeps its own
+        pooling = pooling or recipe.bare.pooling
+        max_length = max_length or recipe.bare.max_length
+    shape = {"pooling": pooling, "max_length": max_length}
+    if model == "tiny":
+        script.assign("texts", script.call("st_xling.data.text_columns", "column_texts", _PAIRS, "source", "target"))
+        options = {"seed": recipe.arguments.seed, **_given(shape), **check_tiny(tiny)}
+        defaults = inspect.signature(tiny_encoder).parameters
+        options = {name: value for name, value in options.items() if value != defaults[name].default}
+        build = script.call("st_xling.models", "tiny_encoder", Name("texts"), **options)
+    else:
+        options = {**shape, "revision": revision, "trust_remote_code": trust_remote_code or None}
+        build = script.call("st_xling.models", "load_encoder", model, **_given(options))
+    script.assign("model", build)
+    return is_bare
+
+
+def _is_ready(model: str, revision: str | None) -> bool:
+    """Return whether a model has sentence-transformers' modules, such as a pooling of its own."""
+    if is_sentence_transformer_model(model, revision=revision):
+        return True
+    if load_file_path(model, "config.json", revision=revision) is None:
+        raise ValueError(
+            f"the files of the model {model!r} cannot be read, which say whether it has a pooling of its own; check "
+            f"its name and the connection, or leave out --model: the script then starts from {PLACEHOLDER_MODEL}."
+        )
+    return False
+
+
+def _add_arguments(script: _Script, recipe: Recipe, out: str | Path, *, has_prompts: bool) -> None:
+    """Build the training arguments; the model gets the prompts that it is trained with, or gives those that it has."""
+    changed = recipe.arguments.changed()
+    if "lora" in changed:
+        options = _changed_fields(recipe.arguments.lora, LoraOptions())
+        changed["lora"] = script.call("st_xling.training", "LoraOptions", **options)
+    folder = str(Path(out) / "training")
+    script.assign("arguments", script.call("st_xling.training", "CrossLingualTrainingArguments", folder, **changed))
+    if has_prompts or changed.keys() & {"prompts", "prompt_name"}:
+        columns = {side: side for side in ("source", "target")}
+        prompts = script.call("st_xling.training.run", "set_prompts", _MODEL, columns, _ARGUMENTS)
+        script.assign("arguments.prompts", prompts)
+        script.has_prompts = True
+
+
+def _add_columns(script: _Script, recipe: Recipe, cache: str | Path | None) -> None:
+    """Add the columns that the losses read besides source and target: hard negatives, a teacher's vectors."""
+    if count := recipe.data.hard_negatives.count:
+        drawn = {"range_min": 1, "range_max": LAST_RANK, "relative_margin": None, "sampling_strategy": "random"}
+        prompts = {"prompts": Name("arguments.prompts")} if script.has_prompts else {}
+        seed = {"seed": recipe.arguments.seed} if recipe.arguments.seed else {}
+        script.assign(
+            "pairs",
+            script.call(
+                "st_xling.training",
+                "add_hard_negatives",
+                _PAIRS,
+                _MODEL,
+                num_negatives=count,
+                **drawn,
+                **prompts,
+                **seed,
+            ),
+        )
+    if recipe.taught:
+        options = recipe.data.teacher
+        projects = any("projection_dim" in loss for loss in recipe.taught.values())
+        reading = {
+            "student": None if projects else _MODEL,
+            "reads": None if options.reads == "target" else options.reads,
+            "prompt": options.prompt,
+            "prompt_name": options.prompt_name,
+            "cache": None if cache is None else str(cache),
+        }
+        teacher = _teacher(script, options)
+        script.assign(
+            "pairs", script.call("st_xling.training", "add_teacher_vectors", _PAIRS, teacher, **_given(reading))
+        )
+
+
+def _teacher(script: _Script, options: TeacherOptions) -> Any:
+    """The name of the teacher, or the call that loads it with the options that it has."""
+    name = options.model or "sentence-transformers/all-mpnet-base-v2"
+    loading = _given(
+        {
+            "revision": options.revision,
+            "trust_remote_code": options.trust_remote_code or None,
+            "max_length": options.max_length,
+            "truncate_dim": options.truncate_dim,
+        }
+    )
+    return script.call("st_xling.models", "load_encoder", name, **loading) if loading else name
+
+
+def _add_loss(script: _Script, recipe: Recipe) -> None:
+    """Build the weighted sum of the recipe's losses."""
+    if any(_reads_data(objective(name)) for name in recipe.losses):
+        prompts = [Name('arguments.prompts.get(side, "")')] if script.has_prompts else []
+        report = script.call("st_xling.training.mixture", "report_texts", _MODEL, _PAIRS, Name("side"), *prompts)
+        sides = 'for side in ("source", "target")'
+        script.lines += [
+            f"tokens = [{flat(report)}.token_ids {sides}]",
+            f'languages = [pairs.unique(f"{{side}}_language") {sides}]',
+        ]
+    script.do(Call(script.name("transformers", "set_seed"), [recipe.arguments.seed]))
+    script.lines[-1] += "  # of new heads"
+    first, *others = _terms(script, recipe, recipe.losses, mines=recipe.data.hard_negatives.count > 0)
+    script.assign("loss", first)
+    for term in others:
+        script.lines += layout(term, before="loss += ")
+
+
+def _reads_data(known: Objective) -> bool:
+    """Return whether a loss has options that depend on the data, such as a vocabulary."""
+    if not issubclass(known.loss, CrossLingualLoss):
+        return False
+    return known.loss.resolve_options.__func__ is not CrossLingualLoss.resolve_options.__func__  # type: ignore[attr-defined]
+
+
+def _terms(
+    script: _Script, recipe: Recipe, losses: Mapping[str, Mapping[str, Any]], *, mines: bool = False
+) -> list[Any]:
+    """The weighted terms of a sum."""
+    terms = []
+    for name, section in losses.items():
+        options = {**objective(name).preset, **section}
+        weight = options.pop("weight", 1.0)
+        columns = options.pop("columns", None)
+        if mines and name == "translation_ranking":
+            options["hard_negatives"] = True
+        elif mines and columns is None:
+            columns = [0, 1]
+        term = _term(script, recipe, name, options)
+        if columns is not None:
+            term = Call(f"{flat(term)}.on", columns)
+        terms.append(term if weight == 1 else Scaled(weight, term))
+    return terms
+
+
+def _term(script: _Script, recipe: Recipe, name: str, options: dict[str, Any]) -> Any:
+    """The expression of one loss, with the options that differ from its defaults."""
+    known = objective(name)
+    if "loss" in options and not known.is_ours:
+        terms = _terms(script, recipe, options["loss"])
+        options["loss"] = terms[0] if len(terms) == 1 else Sum(terms)
+    defaults = inspect.signature(known.loss).parameters
+    changed = {key: value for key, value in options.items() if key not in defaults or value != defaults[key].default}
+    if known.loss.__module__.startswith("sentence_transformers."):
+        return script.call("st_xling.losses", "make", known.loss.__name__, _MODEL, **changed)
+    module, _, kind = name.rpartition(".") if "." in name else ("st_xling.losses", "", known.loss.__name__)
+    script.name(module, kind)
+    if _reads_data(known):
+        resolved = Call(
+            f"{kind}.resolve_options", [changed], {"token_ids": Name("tokens"), "languages": Name("languages")}
+        )
+        variable = f"options_{len(script.options) + 1}" if script.options else "options"
+        script.options.append(variable)
+        script.assign(variable, resolved)
+        return Call(kind, [_MODEL], {"**": Name(variable)})
+    loss = Call(kind, [_MODEL], changed)
+    return loss if known.is_ours else script.call("st_xling.losses", "make", loss)
+
+
+def _add_training(script: _Script, out: str | Path, *, evaluates: bool) -> None:
+    """Train, and save the model."""
+    if evaluates:
+        evaluator = script.call("st_xling.evaluation", "TatoebaEvaluator", _DEV, name="dev")
+        script.lines += layout(evaluator, before="evaluator = ", after=" if dev else None")
+    parts = {
+        "model": _MODEL,
+        "args": _ARGUMENTS,
+        "train_dataset": _PAIRS,
+        "loss": Name("loss"),
+        "evaluator": Name("evaluator") if evaluates else None,
+    }
+    script.assign("trainer", script.call("st_xling.training", "CrossLingualTrainer", **_given(parts)))
+    script.do(Call("trainer.train"))
+    script.do(Call("model.save_pretrained", [str(out)]))
+
+
+def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are not ``None``."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _changed_fields(options: Any, defaults: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass that differ from the defaults."""
+    values = {entry.name: getattr(options, entry.name) for entry in dataclasses.fields(options)}
+    return {name: value for name, value in values.items() if value != getattr(defaults, name)}
