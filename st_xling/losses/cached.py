@@ -68,8 +68,9 @@ class CachedLoss(CrossLingualLoss):
         loss: Any objective or sum of objectives, sentence-transformers' own included if they compute from embeddings.
         mini_batch_size: Rows encoded at a time; even, so that mini-batches halve as the batch does.
         mini_batch_num_tokens: Tokens encoded at a time instead, padding included: short texts then share larger
-            mini-batches, which is faster, and long ones cannot exhaust the memory. Set it to as many as fit.
-            (sentence-transformers' option of this name does not count padding.)
+            mini-batches, which is faster, and long ones cannot exhaust the memory. Set it to as many as fit; on a CPU
+            to about 1,024, whose states fit into the processor's cache. (sentence-transformers' option of this name
+            does not count padding.)
 
     Raises:
         ValueError: A size that is odd or below 2, tokens below 1; a loss that makes an encoder pass of its own; a cache

@@ -164,7 +164,7 @@ def measure(
     commit: str = "e02cee7c",
     cache_batch: int = 1024,
     cache_steps: int = 2,
-    tokens: int = 4096,
+    tokens: int = 1024,
 ) -> Iterator[Ratio]:
     names = [row.strip() for row in rows.split(";")]
     if unknown := set(names) - set(ROWS):
