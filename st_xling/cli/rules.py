@@ -29,7 +29,6 @@ ABOVE_ZERO = ("epochs", "num_train_epochs", "hold_out", "learning_rate", "target
 """Numbers that must be above 0."""
 
 MOST = {
-    "mine_negatives": 31,  # of the ranks 2 to 32
     "seed": 2**32 - 1,  # the most that NumPy takes
     **dict.fromkeys(("min_score", "target_precision"), 1),
 }

@@ -109,7 +109,7 @@ class RecipeOptions:
         is_option=option(
             "--mine-negatives",
             "Hard negatives of each pair for the loss translation_ranking, mined in --data by the model before "
-            "training (data.hard_negatives.count, default: 0).",
+            "training (data.hard_negatives.num_negatives, default: 0).",
             panel=ENCODER,
         ),
     )
@@ -136,7 +136,7 @@ class RecipeOptions:
             "model.max_length": self.max_length,
             "data.teacher.model": self.teacher,
             "data.teacher.prompt": self.teacher_prompt,
-            "data.hard_negatives.count": self.mine_negatives,
+            "data.hard_negatives.num_negatives": self.mine_negatives,
             "adapter.layer": self.layer,
             "retrieval.encoders": self.encoders,
         }

@@ -35,6 +35,7 @@ _OF_THE_RUN = (
     *("output_dir", "do_train", "do_eval", "do_predict", "resume_from_checkpoint", "local_rank", "data_seed"),
     *("metric_for_best_model", "greater_is_better", "load_best_model_at_end", "warmup_ratio"),
     "save_steps",  # those of eval_steps
+    "max_length",  # model.max_length
     "save_only_model",  # a run could not be resumed
     "neftune_noise_alpha",  # not for the models of sentence-transformers
     # transformers would push the folder of the run, whose files name this machine's paths; st-xling push does it after.
@@ -106,7 +107,7 @@ class TrainerArguments(SharedArguments, BaseTrainingArguments):  # type: ignore[
         values = self.to_dict()
         ours = [entry.name for kind in (SharedArguments, EncoderArguments) for entry in fields(kind)]
         st = {entry.name for entry in fields(BaseTrainingArguments)}
-        names = [*_RECORDED, *(name for name in ours if name in values and name not in st)]
+        names = [*_RECORDED, *(name for name in ours if name in values and name not in (*st, *_OF_THE_RUN))]
         return {**{name: values[name] for name in names}, **self.changed()}
 
 

@@ -11,38 +11,31 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from datasets import Dataset, IterableDataset, concatenate_datasets
+from datasets import Dataset, IterableDataset
 from sentence_transformers import SentenceTransformer
 from torch import nn
 from transformers import TrainerCallback
 
 from st_xling.data.columns import negative_columns
 from st_xling.data.leak import Texts
+from st_xling.data.pairs import append_columns
 from st_xling.data.read import labeled_pairs
 from st_xling.data.sides import orient
 from st_xling.data.text_columns import MONO, column_texts
 from st_xling.losses import CombinedLoss, CrossLingualLoss, Term
 from st_xling.losses.base import as_loss
 from st_xling.models import VocabularyHead
-from st_xling.models.load import NO_LENGTH, length_for_pairs
+from st_xling.models.load import length_for_pairs
 from st_xling.models.lora import check_start
 from st_xling.models.token_rows import check_texts
 from st_xling.training.arguments import replaced
-from st_xling.training.mixture import (
-    Mixture,
-    add_mono,
-    describe,
-    log_truncation,
-    mine_negatives,
-    prepare,
-    report_texts,
-)
+from st_xling.training.hard_negatives import add_hard_negatives
+from st_xling.training.mixture import Mixture, TextReport, add_mono, describe, log_truncation, prepare, report_texts
 from st_xling.training.recipe import LossRecipe, Recipe, load_recipe, objective, reads_negatives, trains_by_recipe
 from st_xling.training.run import OnLeak, Run, TrainingResult, fit_trainer, set_prompts
 from st_xling.training.run_folder import NEGATIVES
-from st_xling.training.sentence_vectors import CachedVectors
-from st_xling.training.teacher import teacher_vectors, vectors_for
-from st_xling.training.trainer import CrossLingualDataCollator, CrossLingualTrainer
+from st_xling.training.teacher import TeacherVectors, encode_by_teacher, load_teacher
+from st_xling.training.trainer import CrossLingualTrainer
 from st_xling.utils import distributed
 from st_xling.utils.io import atomic_path
 
@@ -119,7 +112,7 @@ def train(
     recipe = _reading_mono(recipe) if mono else recipe
     if teacher is not None and not recipe.taught:
         raise ValueError(f"nothing in {recipe.name} learns from a teacher: got one; take the recipe distill.")
-    if recipe.data.hard_negatives.count and mono:
+    if recipe.data.hard_negatives.num_negatives and mono:
         raise ValueError("mined negatives stand in the columns of monolingual text: take one of the two.")
     run = Run(
         recipe=recipe,
@@ -138,17 +131,16 @@ def train(
     )
     with run.opened():
         prepared = distributed.run_on_all(lambda: _prepare(run, recipe, labeled_pairs(data), mono or {}))
-        described = {"mono": describe(mono)} if mono else {}
-        vectors, taught = teacher_vectors(
-            recipe, teacher, cache, prepared.mixture.pairs, check=run.folder.check_teacher
-        )
-        checkpoint = run.claim(
-            {"data": prepared.mixture.manifest, **described, **taught},
-            recipe=prepared.recipe,
-            sources=prepared.sources,
-            longer=True,
-        )
-        trainer = distributed.run_on_all(lambda: _build(run, prepared, vectors, callbacks, checkpoint))
+        described: dict[str, Any] = {"data": prepared.mixture.manifest}
+        if mono:
+            described["mono"] = describe(mono)
+        vectors = _encode_by_teacher(run, recipe, teacher, cache, prepared.mixture.pairs)
+        if vectors is not None:
+            described["teacher"] = dict(vectors.description)
+        checkpoint = run.claim(described, recipe=prepared.recipe, sources=prepared.sources, longer=True)
+        start = distributed.run_on_all(lambda: _load_start(run, prepared, checkpoint))
+        pairs = _add_columns(run, prepared, start, vectors, checkpoint)
+        trainer = distributed.run_on_all(lambda: _build(run, prepared, start, pairs, callbacks, checkpoint))
         return run.fit(lambda: _fit(run, recipe, trainer, checkpoint, begin))
 
 
@@ -194,7 +186,7 @@ def _prepare(
         for line in messages:
             logger.info("%s", line)
 
-    mines = recipe.data.hard_negatives.count > 0
+    mines = recipe.data.hard_negatives.num_negatives > 0
     # Monolingual text takes the columns that negatives would have.
     reads_given_negatives = not mono and not mines and bool(reads_negatives(recipe.losses))
 
@@ -235,14 +227,39 @@ def _reading_negatives(recipe: Recipe, readers: set[str]) -> Recipe:
     return dataclasses.replace(recipe, losses=losses)
 
 
-def _build(
-    run: Run,
-    prepared: _Prepared,
-    vectors: CachedVectors | None,
-    callbacks: Sequence[TrainerCallback],
-    checkpoint: Path | None,
-) -> CrossLingualTrainer:
-    """Build model, losses and the trainer."""
+def _encode_by_teacher(
+    run: Run, recipe: Recipe, teacher: SentenceTransformer | None, cache: str | Path | None, pairs: Any
+) -> TeacherVectors | None:
+    """Encode the texts that the teacher reads, if a loss learns from one; ``teacher`` is in place of the recipe's."""
+    if not recipe.taught:
+        return None
+    options = recipe.data.teacher
+    return encode_by_teacher(
+        pairs,
+        lambda: load_teacher(options) if teacher is None else teacher,
+        reads=options.reads,
+        cache=cache,
+        check=lambda fingerprint: run.folder.check_teacher(fingerprint, dataclasses.asdict(options)),
+    )
+
+
+@dataclass(frozen=True)
+class _Start:
+    """What a run starts from.
+
+    Attributes:
+        encoder: The model to train, from the start or a checkpoint.
+        prompts: Text column → the prompt of its texts.
+        reports: Of the sources and of the targets: lengths, and the token ids that they use.
+    """
+
+    encoder: SentenceTransformer
+    prompts: dict[str, str]
+    reports: list[TextReport]
+
+
+def _load_start(run: Run, prepared: _Prepared, checkpoint: Path | None) -> _Start:
+    """Load the model, and look at its tokens of the data."""
     mixture = prepared.mixture
     recipe = prepared.recipe
     arguments = recipe.arguments
@@ -259,38 +276,113 @@ def _build(
         check_start(encoder, arguments.lora, given=not isinstance(run.model, str))
     mixture.log(arguments.batches)
     prompts = set_prompts(encoder, {side: side for side in ("source", "target")}, arguments)
-    looked_at = mixture.looked_at
+    # As the trainer cuts them.
     max_length = None if recipe.model.max_length else length_for_pairs(encoder)
-    if max_length is not None:
-        of_model: Any = encoder.max_seq_length
-        reads = f"{of_model:,}" if of_model < NO_LENGTH else "any number"
-        logger.info(
-            f"training reads at most {max_length} tokens of a text, the saved model {reads} as before; to set both: "
-            "--max-length"
-        )
-    texts = [
-        report_texts(encoder, looked_at, side, prompts.get(side, ""), max_length=max_length)
-        for side in ("source", "target")
-    ]
-    pairs = mixture.pairs
+    reports = []
+    for side in ("source", "target"):
+        report = report_texts(encoder, mixture.looked_at, side, prompts.get(side, ""), max_length=max_length)
+        reports.append(report)
     # Texts next to the pairs: hard negatives of the data, and monolingual text.
-    columns = pairs.column_names or []
+    columns = mixture.pairs.column_names or []
     others = [name for name in columns if name in (*MONO, *negative_columns(columns))]
     if others and not mixture.streamed:
-        check_texts(encoder, list(dict.fromkeys(column_texts(pairs, *others))))
-    if recipe.data.hard_negatives.count:
-        pairs = _with_negatives(run, recipe, pairs, encoder, prompts, checkpoint)
-    if "target" in prompts:  # without it a negative would be known by its beginning
-        prompts |= dict.fromkeys(negative_columns(pairs.column_names or []), prompts["target"])
+        check_texts(encoder, list(dict.fromkeys(column_texts(mixture.pairs, *others))))
     log_truncation(
-        sum(side.truncated for side in texts),
-        sum(side.texts for side in texts),
-        max(side.longest for side in texts),
+        sum(report.truncated for report in reports),
+        sum(report.texts for report in reports),
+        max(report.longest for report in reports),
         max_length=max_length or encoder.max_seq_length,
     )
-    labels = None if vectors is None else vectors_for(encoder, vectors, recipe)
-    languages = [looked_at.unique(f"{side}_language") for side in ("source", "target")]
-    loss = build_loss(recipe, encoder, token_ids=[side.token_ids for side in texts], languages=languages)
+    return _Start(encoder, prompts, reports)
+
+
+def _add_columns(
+    run: Run, prepared: _Prepared, start: _Start, vectors: TeacherVectors | None, checkpoint: Path | None
+) -> Any:
+    """Return the pairs with hard negatives and a teacher's labels, if the recipe asks for them."""
+    pairs: Any = prepared.mixture.pairs
+    recipe = prepared.recipe
+    if recipe.data.hard_negatives.num_negatives:
+        if checkpoint is None:
+            pairs = _mine_negatives(recipe, pairs, start)
+        else:
+            pairs = append_columns(pairs, distributed.run_on_all(lambda: _read_negatives(run)))
+    if vectors is not None:
+        pairs = vectors.add_to(pairs, student=_student_of(vectors, recipe, start.encoder))
+    return pairs
+
+
+def _mine_negatives(recipe: Recipe, pairs: Dataset, start: _Start) -> Dataset:
+    options = recipe.data.hard_negatives
+    return add_hard_negatives(
+        pairs,
+        start.encoder,
+        num_negatives=options.num_negatives,
+        range_min=options.range_min,
+        range_max=options.range_max,
+        max_score=options.max_score,
+        min_score=options.min_score,
+        absolute_margin=options.absolute_margin,
+        relative_margin=options.relative_margin,
+        sampling_strategy=options.sampling_strategy,
+        prompts=start.prompts,
+        seed=recipe.arguments.seed,
+    )
+
+
+def _read_negatives(run: Run) -> Dataset:
+    """Read the hard negatives that a run was started with: those that its checkpoint would find are others."""
+    path = run.folder.training / NEGATIVES
+    written = run.folder.read_manifest().get("mined_negatives")  # earlier versions did not record it
+    if not path.is_file() or written not in (None, _sha256(path)):
+        raise ValueError(
+            f"{path} is not as it was written: --resume needs the negatives that the run was started with. Restore "
+            "it, or start again with --overwrite."
+        )
+    return Dataset.from_parquet(str(path))
+
+
+def _student_of(vectors: TeacherVectors, recipe: Recipe, encoder: SentenceTransformer) -> SentenceTransformer | None:
+    """Return the model whose dimensions the labels have, or ``None`` if the losses project its embeddings to theirs.
+
+    Raises:
+        ValueError: A projection to others than the teacher's; a student with more dimensions and no projection.
+    """
+    projections = {name: options.get("projection_dim") for name, options in recipe.taught.items()}
+    if any(projections.values()):
+        if wrong := [name for name, size in projections.items() if size != vectors.dim]:
+            raise ValueError(
+                f"losses.{wrong[0]}.projection_dim must be the teacher's {vectors.dim} dimensions, in each loss that "
+                f"learns from it: got {projections[wrong[0]]}."
+            )
+        return None
+    dim = int(encoder.get_embedding_dimension() or 0)
+    if not vectors.can_have(dim):
+        got = f"{vectors.dim}" if dim > vectors.dim else f"{vectors.dim}, of {len(vectors.vectors):,} texts"
+        raise ValueError(
+            f"a student of {dim} dimensions learns at most as many from its teacher: got {got}; train a projection, "
+            f"losses.{next(iter(projections))}.projection_dim={vectors.dim}."
+        )
+    return encoder
+
+
+def _build(
+    run: Run,
+    prepared: _Prepared,
+    start: _Start,
+    pairs: Any,
+    callbacks: Sequence[TrainerCallback],
+    checkpoint: Path | None,
+) -> CrossLingualTrainer:
+    """Build losses and trainer."""
+    recipe = prepared.recipe
+    arguments = recipe.arguments
+    encoder = start.encoder
+    prompts = dict(start.prompts)
+    if "target" in prompts:  # without it a negative would be known by its beginning
+        prompts |= dict.fromkeys(negative_columns(pairs.column_names or []), prompts["target"])
+    languages = [prepared.mixture.looked_at.unique(f"{side}_language") for side in ("source", "target")]
+    loss = build_loss(recipe, encoder, token_ids=[report.token_ids for report in start.reports], languages=languages)
     if checkpoint is None and run.model != "tiny":  # a resumed run has the checkpoint's heads
         heads = [part for part in loss.modules() if isinstance(part, VocabularyHead)]
         for head in {head.origin: head for head in heads}.values():
@@ -298,6 +390,8 @@ def _build(
             logger.log(level, "vocabulary head: %s", head.origin)
     if run.model == "tiny" and arguments.warm_up_heads is None:  # random weights have nothing to lose
         arguments = replaced(arguments, warm_up_heads=0)
+    if recipe.model.max_length and length_for_pairs(encoder) is not None:  # the trainer would read less
+        arguments = replaced(arguments, max_length=recipe.model.max_length)
     arguments = replaced(arguments, output_dir=str(run.folder.training), prompts=prompts or None, prompt_name=None)
     return CrossLingualTrainer(
         model=encoder,
@@ -305,37 +399,8 @@ def _build(
         train_dataset=pairs,
         loss=loss,
         evaluator=run.evaluator,
-        data_collator=CrossLingualDataCollator(
-            preprocess_fn=encoder.preprocess, prompts=arguments.prompts, max_length=max_length, teacher=labels
-        ),
         callbacks=callbacks,
     )
-
-
-def _with_negatives(
-    run: Run,
-    recipe: Recipe,
-    pairs: Any,
-    encoder: SentenceTransformer,
-    prompts: dict[str, str],
-    checkpoint: Path | None,
-) -> Dataset:
-    """Add hard negatives to the pairs: mined by ``encoder``, or those that the run was started with."""
-    count = recipe.data.hard_negatives.count
-    seed = recipe.arguments.seed
-    if checkpoint is None:
-        mined = distributed.run_on_main(lambda: mine_negatives(pairs, encoder, count, prompts=prompts, seed=seed))
-        negatives = Dataset.from_dict(mined)
-    else:
-        path = run.folder.training / NEGATIVES
-        written = run.folder.read_manifest().get("mined_negatives")  # earlier versions did not record it
-        if not path.is_file() or written not in (None, _sha256(path)):
-            raise ValueError(
-                f"{path} is not as it was written: --resume needs the negatives that the run was started with. Restore "
-                "it, or start again with --overwrite."
-            )
-        negatives = Dataset.from_parquet(str(path))
-    return concatenate_datasets([pairs, negatives], axis=1)
 
 
 def _write_negatives(run: Run, pairs: Any) -> None:
@@ -357,7 +422,7 @@ def _fit(
 ) -> TrainingResult:
     folder = run.folder
     if checkpoint is None:
-        if recipe.data.hard_negatives.count:
+        if recipe.data.hard_negatives.num_negatives:
             distributed.run_on_main(lambda: _write_negatives(run, trainer.train_dataset))
         if begin is not None:
             distributed.run_on_main(lambda: begin(trainer.model, folder.training))

@@ -16,8 +16,9 @@ from sentence_transformers.util import mine_hard_negatives
 from st_xling.data.pairs import append_columns
 from st_xling.data.text_columns import column_texts, leak_key, text_columns
 from st_xling.models.encode import encode
+from st_xling.training.options import check_negative_search
 from st_xling.utils import distributed
-from st_xling.utils.options import check_choice, check_number
+from st_xling.utils.options import check_choice
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +103,15 @@ def add_hard_negatives(
         ['source', 'target', 'negative_1', 'negative_2']
     """
     names = [f"negative_{number}" for number in range(1, num_negatives + 1)]
-    _check_numbers(num_negatives, relative_margin, absolute_margin, max_score, min_score)
+    check_negative_search(
+        num_negatives=num_negatives,
+        range_min=range_min,
+        range_max=range_max,
+        max_score=max_score,
+        min_score=min_score,
+        absolute_margin=absolute_margin,
+        relative_margin=relative_margin,
+    )
     check_choice("sampling_strategy", sampling_strategy, SamplingStrategy)
     _check_columns(dataset, anchor_column_name, positive_column_name, names)
     _check_prompts(prompts, [*dataset.column_names, *names])
@@ -292,21 +301,6 @@ def _log_filled(filled_rows: int, rows: int, num_negatives: int) -> None:
         logger.warning(message, f"{filled_rows:,}", f"{rows:,}", num_negatives)
     else:
         logger.info(message, f"{filled_rows:,}", f"{rows:,}", num_negatives)
-
-
-def _check_numbers(
-    num_negatives: int,
-    relative_margin: float | None,
-    absolute_margin: float | None,
-    max_score: float | None,
-    min_score: float | None,
-) -> None:
-    if num_negatives < 1:
-        raise ValueError(f"num_negatives must be at least 1: got {num_negatives}.")
-    check_number("relative_margin", relative_margin, least=0)
-    check_number("absolute_margin", absolute_margin, least=0)
-    check_number("max_score", max_score)
-    check_number("min_score", min_score)
 
 
 def _check_columns(dataset: Any, source: str, target: str, names: Sequence[str]) -> None:

@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 import itertools
 import logging
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 import numpy as np
 from datasets import Dataset, IterableDataset, SplitDict, SplitInfo, concatenate_datasets
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.util import mine_hard_negatives
 from tokenizers import Tokenizer
 
 from st_xling.data.batches import apportion, language_shares
@@ -24,7 +22,7 @@ from st_xling.data.samplers import BUFFER_ROWS, mix_streams, stream_shares
 from st_xling.data.text_columns import MONO, column_batches, column_texts
 from st_xling.models.token_rows import check_ids, embedding_rows
 from st_xling.training.arguments import total_steps
-from st_xling.training.options import LAST_RANK, EncoderArguments
+from st_xling.training.options import EncoderArguments
 from st_xling.utils.console import progress_bar
 
 logger = logging.getLogger(__name__)
@@ -218,56 +216,6 @@ def add_mono(mixture: Mixture, mono: Mapping[str, Dataset], *, seed: int = 0) ->
     for column, texts in zip(MONO, zip(*rows)):
         pairs = pairs.add_column(column, list(texts))
     return dataclasses.replace(mixture, pairs=pairs)
-
-
-def mine_negatives(
-    pairs: Any, model: Any, count: int, *, prompts: Mapping[str, str], seed: int = 0
-) -> dict[str, list[str]]:
-    """Mine hard negatives of each pair with ``mine_hard_negatives`` of sentence-transformers.
-
-    They are drawn from the ranks 2 to 32 by cosine: the nearest sentence is often another translation.
-
-    Args:
-        pairs: With ``source`` and ``target``; targets of equal sources are no negatives of each other.
-        model: The encoder.
-        count: Negatives of each pair.
-        prompts: Column → the prompt of its texts.
-        seed: Of the draws.
-
-    Returns:
-        The columns ``negative_1``, ``negative_2``, …, a text for each row of ``pairs``.
-
-    Raises:
-        ValueError: A source that has fewer other targets than are to be drawn.
-    """
-    names = [f"negative_{number}" for number in range(1, count + 1)]
-    state = random.getstate()
-    random.seed(seed)  # mine_hard_negatives draws from Python's global generator
-    try:
-        mined = mine_hard_negatives(
-            pairs.select_columns(["source", "target"]),
-            model,
-            range_min=1,
-            range_max=LAST_RANK,
-            num_negatives=count,
-            sampling_strategy="random",
-            query_prompt=prompts.get("source", ""),
-            corpus_prompt=prompts.get("target", ""),
-            output_format="n-tuple",
-            verbose=False,
-        )
-    finally:
-        random.setstate(state)
-    # It returns each pair once, in another order, and leaves out sources for which it finds too few negatives.
-    of_source = dict(zip(mined["source"], zip(*(mined[name] for name in names))))
-    sources = list(column_texts(pairs, "source"))
-    if missing := set(sources) - of_source.keys():
-        raise ValueError(
-            f"data.hard_negatives.count must be below the number of other targets that each source has: got {count}, "
-            f"which is too many for {len(missing):,} sources; lower it, or add text."
-        )
-    logger.info("hard negatives: %d for each pair, from the ranks 2 to %d", count, LAST_RANK)
-    return {name: [of_source[source][place] for source in sources] for place, name in enumerate(names)}
 
 
 def fingerprint(dataset: Dataset, columns: Sequence[str] = ("source", "target")) -> str:

@@ -6,7 +6,7 @@ Nothing here needs torch, so that the command line can be checked at once.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
 from st_xling.utils.lora_options import LoraOptions
@@ -17,6 +17,7 @@ _LEAST = {
     **dict.fromkeys(("early_stopping_patience", "mini_batch_size", "warm_up_heads", "language_alpha"), 0),
     **dict.fromkeys(("per_device_train_batch_size", "gradient_accumulation_steps", "save_total_limit"), 1),
     "mini_batch_num_tokens": 1,
+    "max_length": 3,  # CLS, SEP and a word
     "max_steps": -1,
 }
 _ABOVE_ZERO = ("num_train_epochs", "learning_rate")
@@ -24,7 +25,7 @@ _MOST_SEED = 2**32 - 1  # NumPy takes no larger one
 
 
 def check_numbers(values: Mapping[str, Any], where: str = "") -> None:
-    """Raise ``ValueError`` for training arguments that are not finite or out of range.
+    """Raise ``ValueError`` for training arguments that are not finite, out of range, or exclude each other.
 
     Args:
         values: Argument → value. Only numbers are checked.
@@ -143,6 +144,8 @@ class EncoderArguments(SharedArguments):
             data is, 0 all alike; ``None``: as the data is.
         batches: ``"mixed"``, or ``"one_pair"``: each batch holds a single pair of languages.
         keep_duplicates_apart: No two rows of a batch share a text, which in-batch losses would tell apart.
+        max_length: Tokens that training reads of a text; ``None``: as many as the model, at most 512 where it reads
+            more, such as 32,768. (In recipes ``model.max_length`` sets what both read.)
         prompt_name: A prompt of the model to put before every text, as ``prompts`` does, which takes any text.
         save_vocabulary_head: Save the head of MLM or TLM with the encoder, as transformers has masked language models:
             whatever starts from the saved model begins with it.
@@ -154,6 +157,7 @@ class EncoderArguments(SharedArguments):
     language_alpha: float | None = None
     batches: Literal["mixed", "one_pair"] = "mixed"
     keep_duplicates_apart: bool = True
+    max_length: int | None = None
     prompt_name: str | None = None
     save_vocabulary_head: bool = False
 
@@ -196,19 +200,89 @@ class TeacherOptions:
     reads: Literal["target", "source", "both"] = "target"
 
 
-LAST_RANK = 32
-"""Last rank that hard negatives are taken from; the first one, often another translation, is not."""
+def check_negative_search(
+    *,
+    num_negatives: int,
+    range_min: int,
+    range_max: int | None,
+    max_score: float | None,
+    min_score: float | None,
+    absolute_margin: float | None,
+    relative_margin: float | None,
+    where: str = "",
+) -> None:
+    """Raise ``ValueError`` for options of the search for hard negatives that are out of range or find nothing.
+
+    Args:
+        num_negatives: Number of negatives of each pair.
+        range_min: Number of nearest candidates to skip.
+        range_max: Number of nearest candidates to search; ``None``: as many as needed.
+        max_score: Highest similarity of a negative.
+        min_score: Lowest similarity of a negative.
+        absolute_margin: Least distance of a negative's similarity from the translation's.
+        relative_margin: The same as a share of the translation's similarity.
+        where: Before the names in messages, such as ``"data.hard_negatives."``.
+    """
+    check_number(f"{where}num_negatives", num_negatives, least=1)
+    check_number(f"{where}range_min", range_min, least=0)
+    check_number(f"{where}relative_margin", relative_margin, least=0)
+    check_number(f"{where}absolute_margin", absolute_margin, least=0)
+    check_number(f"{where}max_score", max_score)
+    check_number(f"{where}min_score", min_score)
+    if range_max is not None and range_max - range_min < num_negatives:
+        raise ValueError(
+            f"{where}range_max must be at least range_min + num_negatives, {range_min + num_negatives}: got "
+            f"{range_max}."
+        )
+    if max_score is not None and min_score is not None and min_score > max_score:
+        raise ValueError(f"{where}min_score must be at most max_score, {max_score}: got {min_score}.")
 
 
 @dataclass(frozen=True)
 class HardNegativeOptions:
     """Hard negatives that are mined before training: targets of other pairs that the model finds near a source.
 
+    See :func:`~st_xling.training.add_hard_negatives`, whose options these are.
+
     Attributes:
-        count: Negatives of each pair, at most 31; 0: none are mined.
+        num_negatives: Number of negatives of each pair; 0: none are mined.
+        range_min: Number of nearest candidates to skip.
+        range_max: Number of nearest candidates to search; ``None``: 300, or ten for each negative.
+        max_score: Highest similarity of a negative.
+        min_score: Lowest similarity of a negative.
+        absolute_margin: A negative is at least this much less similar to the source than its translation.
+        relative_margin: The same as a share of the translation's similarity.
+        sampling_strategy: ``"top"``: the nearest candidates; ``"random"``: any of those in the range.
     """
 
-    count: int = 0
+    num_negatives: int = 0
+    range_min: int = 0
+    range_max: int | None = None
+    max_score: float | None = None
+    min_score: float | None = None
+    absolute_margin: float | None = None
+    relative_margin: float | None = 0.05
+    sampling_strategy: Literal["top", "random"] = "top"
+
+    def __post_init__(self) -> None:
+        if self.num_negatives == 0:
+            changed = [entry.name for entry in fields(self) if getattr(self, entry.name) != entry.default]
+            if changed:
+                raise ValueError(
+                    f"data.hard_negatives.{changed[0]} is for negatives that are mined: got num_negatives 0; set "
+                    "data.hard_negatives.num_negatives (--mine-negatives), or leave it out."
+                )
+            return
+        check_negative_search(
+            num_negatives=self.num_negatives,
+            range_min=self.range_min,
+            range_max=self.range_max,
+            max_score=self.max_score,
+            min_score=self.min_score,
+            absolute_margin=self.absolute_margin,
+            relative_margin=self.relative_margin,
+            where="data.hard_negatives.",
+        )
 
 
 @dataclass(frozen=True)

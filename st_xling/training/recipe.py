@@ -25,7 +25,6 @@ from st_xling import losses
 from st_xling.losses.base import CrossLingualLoss
 from st_xling.training.arguments import CrossLingualTrainingArguments, TrainerArguments, read_arguments
 from st_xling.training.options import (
-    LAST_RANK,
     ModelOptions,
     OptimizationArguments,
     ParallelDataOptions,
@@ -304,20 +303,15 @@ class Recipe(LossRecipe):
 
     def check(self) -> None:
         teacher = self.data.teacher
-        count = self.data.hard_negatives.count
+        count = self.data.hard_negatives.num_negatives
         if teacher != TeacherOptions() and not self.taught:
             raise ValueError(
                 f"nothing in {self.name} learns from a teacher: got data.teacher.model {teacher.model!r}; add a loss, "
                 f"such as losses.{_LEARN_VECTORS[0]}.weight=1, or take the recipe distill."
             )
-        if not 0 <= count < LAST_RANK:
-            raise ValueError(
-                f"data.hard_negatives.count must be from 0 to {LAST_RANK - 1}: got {count}; they are drawn from the "
-                f"ranks 2 to {LAST_RANK}."
-            )
         if count and "translation_ranking" not in self.losses:
             raise ValueError(
-                f"negatives are mined for translation_ranking: got data.hard_negatives.count {count}, and "
+                f"negatives are mined for translation_ranking: got data.hard_negatives.num_negatives {count}, and "
                 f"{', '.join(self.losses)}; leave it out, or add that loss."
             )
         if self.data.pivot is not None and not is_code(self.data.pivot):
@@ -327,7 +321,7 @@ class Recipe(LossRecipe):
         content = super().as_dict()
         if not self.taught:
             del content["data"]["teacher"]
-        if not self.data.hard_negatives.count:
+        if not self.data.hard_negatives.num_negatives:
             del content["data"]["hard_negatives"]
         return content
 

@@ -237,6 +237,8 @@ class RetrievalTrainer(CrossLingualTrainer):
         Hu et al. 2023, section 3.4: the terms are differentiated one after the other.
     """
 
+    reads_sentences = False
+
     def training_step(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Tensor:
         whole = self.loss
         if not isinstance(whole, TermByTermLoss):

@@ -23,7 +23,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -159,14 +159,28 @@ class RunFolder:
             logger.info("--resume continues with other options than the run began with: %s", shown)
         return self._intact_checkpoint()
 
-    def check_teacher(self, fingerprint: str) -> None:
-        """Raise ``ValueError`` if the run that is resumed has learned from a teacher with another fingerprint.
+    def check_teacher(self, fingerprint: str, options: Mapping[str, Any]) -> None:
+        """Raise ``ValueError`` if the run that is resumed has learned from another teacher.
 
         :meth:`claim` would notice it too, but only once the new teacher has encoded all texts.
+
+        Args:
+            fingerprint: Fingerprint of the teacher.
+            options: The recipe's section ``data.teacher``.
         """
         if not self._resumes:
             return
-        taught = self.read_manifest().get("teacher") or {}
+        manifest = self.read_manifest()
+        section = manifest.get("recipe", {}).get("data", {}).get("teacher") or {}
+        # Options change the fingerprint, too; the path of the same teacher may be another.
+        changed = [name for name, value in options.items() if name != "model" and section.get(name) != value]
+        if section and changed:
+            names = ", ".join(f"recipe.data.teacher.{name}" for name in changed)
+            raise ValueError(
+                f"--resume must repeat the run that {self.path} holds: {names} differ; it was started with "
+                f"{manifest.get('command') or 'other options'}."
+            )
+        taught = manifest.get("teacher") or {}
         expected = taught.get("fingerprint", "")
         if expected and not fingerprint.startswith(expected):
             raise ValueError(

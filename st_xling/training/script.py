@@ -15,7 +15,8 @@ from st_xling.data.read import parse_data_spec
 from st_xling.data.spec import paired_languages
 from st_xling.losses import CrossLingualLoss
 from st_xling.models import tiny_encoder
-from st_xling.training.options import LAST_RANK, TeacherOptions
+from st_xling.models.load import PAIR_TOKENS
+from st_xling.training.options import HardNegativeOptions, TeacherOptions
 from st_xling.training.recipe import Objective, Recipe, objective
 from st_xling.training.run import check_tiny
 from st_xling.utils.languages import canonical_language
@@ -206,6 +207,8 @@ def _is_ready(model: str, revision: str | None) -> bool:
 def _add_arguments(script: _Script, recipe: Recipe, out: str | Path, *, has_prompts: bool) -> None:
     """Build the training arguments; the model gets the prompts that it is trained with, or gives those that it has."""
     changed = recipe.arguments.changed()
+    if (recipe.model.max_length or 0) > PAIR_TOKENS:  # the trainer would read less
+        changed["max_length"] = recipe.model.max_length
     if "lora" in changed:
         options = _changed_fields(recipe.arguments.lora, LoraOptions())
         changed["lora"] = script.call("st_xling.training", "LoraOptions", **options)
@@ -220,8 +223,8 @@ def _add_arguments(script: _Script, recipe: Recipe, out: str | Path, *, has_prom
 
 def _add_columns(script: _Script, recipe: Recipe, cache: str | Path | None) -> None:
     """Add the columns that the losses read besides source and target: hard negatives, a teacher's vectors."""
-    if count := recipe.data.hard_negatives.count:
-        drawn = {"range_min": 1, "range_max": LAST_RANK, "relative_margin": None, "sampling_strategy": "random"}
+    if recipe.data.hard_negatives.num_negatives:
+        search = _changed_fields(recipe.data.hard_negatives, HardNegativeOptions())
         prompts = {"prompts": Name("arguments.prompts")} if script.has_prompts else {}
         seed = {"seed": recipe.arguments.seed} if recipe.arguments.seed else {}
         script.assign(
@@ -231,8 +234,7 @@ def _add_columns(script: _Script, recipe: Recipe, cache: str | Path | None) -> N
                 "add_hard_negatives",
                 _PAIRS,
                 _MODEL,
-                num_negatives=count,
-                **drawn,
+                **search,
                 **prompts,
                 **seed,
             ),
@@ -279,7 +281,7 @@ def _add_loss(script: _Script, recipe: Recipe) -> None:
         ]
     script.do(Call(script.name("transformers", "set_seed"), [recipe.arguments.seed]))
     script.lines[-1] += "  # of new heads"
-    first, *others = _terms(script, recipe, recipe.losses, mines=recipe.data.hard_negatives.count > 0)
+    first, *others = _terms(script, recipe, recipe.losses, mines=recipe.data.hard_negatives.num_negatives > 0)
     script.assign("loss", first)
     for term in others:
         script.lines += layout(term, before="loss += ")

@@ -11,8 +11,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -146,6 +145,10 @@ class TeacherVectors:
         """Whether the first thousand vectors have length 1, as those of a model that normalizes."""
         return torch.allclose(self.vectors[:1000].norm(dim=1), torch.ones(()), atol=1e-2)
 
+    def can_have(self, dim: int) -> bool:
+        """Return whether labels of so many dimensions can be made: the vectors' own, or fewer that PCA can choose."""
+        return dim == self.dim or (dim < self.dim and dim <= len(self.vectors))
+
     def add_to(
         self, dataset: Dataset, *, student: SentenceTransformer | None = None, dim: int | None = None
     ) -> Dataset:
@@ -214,7 +217,7 @@ class TeacherVectors:
     def _check_dim(self, dim: int, whose: str, remedy: str) -> None:
         if dim < 1:
             raise ValueError(f"labels have at least 1 dimension: got {whose} of {dim} dimensions.")
-        if dim > self.dim or len(self.vectors) < dim < self.dim:
+        if not self.can_have(dim):
             texts = f", of {len(self.vectors):,} texts" if dim <= self.dim else ""
             raise ValueError(
                 f"{whose} of {dim} dimensions learns at most as many from its teacher: got vectors of {self.dim} "
@@ -249,6 +252,7 @@ def encode_by_teacher(
     prompt: str | None = None,
     prompt_name: str | None = None,
     cache: str | Path | None = None,
+    check: Callable[[str], None] | None = None,
 ) -> TeacherVectors:
     """Encode the texts that a teacher reads; of several processes that train together, the main one does.
 
@@ -259,6 +263,7 @@ def encode_by_teacher(
         prompt: Text before each text; ``None``: the teacher's own; ``""``: none.
         prompt_name: One of the teacher's own prompts, instead.
         cache: Folder of the cache; ``None``: one next to downloaded models.
+        check: Called with the teacher's fingerprint before it encodes; raises an error for another one than expected.
 
     Raises:
         TypeError, ValueError: As :func:`add_teacher_vectors`.
@@ -281,6 +286,8 @@ def encode_by_teacher(
             fingerprint = hashlib.sha256(f"{fingerprint} {read_prompt}".encode()).hexdigest()
         name = name_of(model) or ""
         described = {"model": name or "a loaded model", "fingerprint": fingerprint}
+        if check is not None:
+            check(fingerprint)
 
         def vectors_of(part: list[str]) -> dict[str, np.ndarray]:
             return {OUTPUT: encode(model, part, prompt=read_prompt)}
@@ -326,61 +333,21 @@ def _check_pairs(dataset: Any, reads: Reads) -> None:
         )
 
 
-def load_teacher(options: TeacherOptions) -> Any:
+def load_teacher(options: TeacherOptions) -> SentenceTransformer:
     """Load the teacher that a recipe names."""
-    given = {key: value for key, value in asdict(options).items() if key not in ("model", "reads")}
-    given = {key: value for key, value in given.items() if value not in (None, False)}  # a prompt "" is none
     if options.model is None:
         raise ValueError(
-            "the recipe's losses learn from a teacher, an encoder: got none; name it by teacher.model (--teacher)."
+            "the recipe's losses learn from a teacher, an encoder: got none; name it by data.teacher.model (--teacher)."
         )
-    return load_encoder(options.model, **given)
-
-
-def teacher_vectors(
-    recipe: Any,
-    teacher: Any,
-    folder: str | Path | None,
-    pairs: Any,
-    *,
-    check: Callable[[str], None] = lambda fingerprint: None,
-) -> tuple[CachedVectors | None, dict[str, Any]]:
-    """Encode the texts of ``pairs`` that a recipe's teacher reads; of several processes, the main one does.
-
-    Args:
-        recipe: With ``teacher``, its options, and ``taught``, the losses that learn from it.
-        teacher: A loaded one, in place of the recipe's.
-        folder: Folder of the cache; ``None``: one next to downloaded models.
-        pairs: The training data.
-        check: Called with the teacher's fingerprint before it encodes; raises an error for another one than expected.
-
-    Returns:
-        The vectors, and under ``teacher`` a description of the model; ``None`` and nothing without a teacher.
-
-    Raises:
-        ValueError: No teacher; a model that cannot be loaded.
-    """
-    if not recipe.taught:
-        return None, {}
-    options = recipe.data.teacher
-    texts = list(dict.fromkeys(column_texts(pairs, *columns_read(options.reads))))
-
-    def fill() -> dict[str, str]:
-        model = load_teacher(options) if teacher is None else teacher
-        name = (options.model if teacher is None else name_of(teacher)) or ""
-        described = {"model": name or "a loaded model", "fingerprint": model_fingerprint(model)}
-        check(described["fingerprint"])
-        read(described["fingerprint"], lambda part: {OUTPUT: encode(model, part)})
-        license = card_terms(name).get("license") if name else None
-        return {**described, "license": license} if license else described
-
-    def read(fingerprint: str, encode: Any = None) -> CachedVectors:
-        vectors, _ = cached_vectors(texts, [OUTPUT], encode, fingerprint=fingerprint, folder=folder)
-        return vectors[OUTPUT]
-
-    described = distributed.run_on_main(fill)
-    vectors = read(described["fingerprint"])
-    return vectors, {"teacher": {**described, "fingerprint": described["fingerprint"][:16]}}
+    return load_encoder(
+        options.model,
+        max_length=options.max_length,
+        revision=options.revision,
+        prompt=options.prompt,
+        prompt_name=options.prompt_name,
+        truncate_dim=options.truncate_dim,
+        trust_remote_code=options.trust_remote_code,
+    )
 
 
 def teacher_labels(
@@ -411,49 +378,8 @@ def teacher_labels(
 
 
 def columns_read(reads: str) -> tuple[str, ...]:
-    """The columns that :attr:`TeacherOptions.reads` names."""
+    """The columns that ``reads`` names."""
     return ("source", "target") if reads == "both" else (reads,)
-
-
-def vectors_for(student: Any, rows: CachedVectors, recipe: Any) -> Callable[[Sequence[Mapping[str, Any]]], Tensor]:
-    """Choose the labels in the student's dimensions, or, where the losses project the student's, in their own.
-
-    Of vectors of length 1 a student learns directions: one that does not normalize its own gets a ``Normalize``, in
-    place, or it would unlearn what it knows while it shrinks them.
-
-    Args:
-        student: To be trained.
-        rows: The teacher's vectors.
-        recipe: With ``taught``, the losses that learn from them, and their options.
-
-    Raises:
-        ValueError: A student with more dimensions and no projection; a projection to others than the teacher's; fewer
-            texts than dimensions that are left.
-    """
-    dim, own, losses, reads = rows.dim, student.get_embedding_dimension(), recipe.taught, recipe.data.teacher.reads
-    projections = {name: options.get("projection_dim") for name, options in losses.items()}
-    if any(projections.values()):
-        if wrong := [name for name, size in projections.items() if size != dim]:
-            raise ValueError(
-                f"losses.{wrong[0]}.projection_dim must be the teacher's {dim} dimensions, in each loss that learns "
-                f"from it: got {projections[wrong[0]]}."
-            )
-        return partial(teacher_labels, vectors=rows, reads=reads)
-    if own > dim or dim > own > len(rows):
-        have = f"the teacher's vectors have {dim} dimensions, of {len(rows):,} texts" if own <= dim else f"{dim}"
-        raise ValueError(
-            f"a student of {own} dimensions learns at most as many from its teacher: got {have}; train a projection, "
-            f"losses.{next(iter(losses))}.projection_dim={dim}."
-        )
-    if not normalizes(student) and torch.allclose(rows[:1000].norm(dim=1), torch.ones(()), atol=1e-2):
-        logger.info("the teacher's vectors have length 1: the student's are normalized, too")
-        student.append(Normalize())
-    unit = normalizes(student)
-    if own == dim:
-        return partial(teacher_labels, vectors=rows, reads=reads, unit=unit)
-    directions, share = principal_directions(rows, own)
-    logger.info("the teacher's %d dimensions are reduced to %d, with %.1f %% of its squares", dim, own, 100 * share)
-    return partial(teacher_labels, vectors=rows, reads=reads, directions=directions, unit=unit)
 
 
 def principal_directions(rows: CachedVectors, dim: int) -> tuple[Tensor, float]:

@@ -8,13 +8,14 @@ run by :func:`run_trainer`, which shows their progress.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import logging
 import math
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -41,7 +42,7 @@ from st_xling.losses.gather import mark_saved
 from st_xling.models.backbone import backbone
 from st_xling.models.fast_linear import fast_linear_layers
 from st_xling.models.heads import VocabularyHead, check_savable, new_heads, save_with_head
-from st_xling.models.load import length_for_pairs
+from st_xling.models.load import NO_LENGTH, length_for_pairs
 from st_xling.models.lora import (
     add_lora,
     check_start,
@@ -427,14 +428,12 @@ class CrossLingualDataCollator(SentenceTransformerDataCollator):
     Args:
         languages: Language → id, as the loss counts them; ``None`` drops the language columns. Spellings of one
             language (``en``, ``eng``) have one id.
-        teacher: Gives the labels of rows.
     """
 
     languages: dict[str, int] | None = field(default=None)
-    teacher: Callable[[Sequence[Mapping[str, Any]]], Tensor] | None = field(default=None)
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
-        """Tokenize the texts, replace languages by their ids, and add the teacher's labels."""
+        """Tokenize the texts, and replace languages by their ids."""
         if not features:
             return {}
         for row in features:
@@ -450,8 +449,6 @@ class CrossLingualDataCollator(SentenceTransformerDataCollator):
             codes = [row[name] for row in features]
             ids = {code: self._id(code) for code in dict.fromkeys(codes)}
             batch[name] = torch.tensor([ids[code] for code in codes])
-        if self.teacher is not None:
-            batch["label"] = self.teacher(features)
         return batch
 
     def _id(self, language: str) -> int:
@@ -665,8 +662,8 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
         loss: A loss over ``model``, or one for each data set.
         evaluator: Evaluates the model during training. With our arguments its ``primary_metric`` chooses the checkpoint
             that training ends with.
-        data_collator: In place of a :class:`CrossLingualDataCollator`, which with our arguments cuts texts as
-            :func:`~st_xling.models.load.length_for_pairs` says.
+        data_collator: In place of a :class:`CrossLingualDataCollator`, which cuts texts as
+            :func:`~st_xling.models.load.length_for_pairs` says, unless the arguments have a ``max_length``.
         **options: As ST's trainer takes them.
 
     Raises:
@@ -687,6 +684,8 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
 
     data_collator_class = CrossLingualDataCollator
     default_arguments = CrossLingualTrainingArguments
+    reads_sentences: ClassVar[bool] = True
+    """Whether texts are cut to the length of sentences where model and arguments have no shorter one."""
 
     def __init__(
         self,
@@ -713,18 +712,31 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
             data_collator,
             **options,
         )
-        if data_collator is None and isinstance(self.args, EncoderArguments):
-            self.data_collator.max_length = length_for_pairs(self.model)
         mark_saved(self._own_state().values())
         known = (getattr(part, "languages", None) for part in self._all_losses().modules())
         languages = next(filter(None, known), None)
         if languages and isinstance(self.data_collator, CrossLingualDataCollator):
-            self.data_collator.languages = {name: number for number, name in enumerate(languages)}
+            ids = {name: number for number, name in enumerate(languages)}
+            self.data_collator = dataclasses.replace(self.data_collator, languages=ids)
         if isinstance(self.loss, dict) and self.args.world_size > 1:
             raise ValueError(
                 f"{self.args.world_size} processes share their negatives, so all need the same loss in a step: got "
                 "a loss for each data set; train in one process, or with one loss."
             )
+
+    def get_data_collator(self, model: Any, args: Any, processing_class: Any = None) -> Any:
+        collator = super().get_data_collator(model, args, processing_class)
+        if not self.reads_sentences or collator.max_length is not None:
+            return collator
+        max_length = length_for_pairs(model)
+        if max_length is None:
+            return collator
+        of_model = f"{model.max_seq_length:,}" if model.max_seq_length < NO_LENGTH else "any number"
+        logger.info(
+            f"training reads at most {max_length} tokens of a text, the saved model {of_model} as before; for another "
+            "length: --max-length, or max_length in the training arguments"
+        )
+        return dataclasses.replace(collator, max_length=max_length)
 
     def prepare_loss(self, loss: Any, model: Any) -> nn.Module:
         loss = super().prepare_loss(loss, model)

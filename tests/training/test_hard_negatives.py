@@ -1,7 +1,8 @@
 """Hard negatives that are mined from a run's own text before training: margin, prompts, draws by seed, and resuming."""
 
+import dataclasses
+import inspect
 import random
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -16,32 +17,38 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 from st_xling.data.text_columns import leak_key
 from st_xling.training import hard_negatives, load_recipe, train
 from st_xling.training.hard_negatives import add_hard_negatives
-from st_xling.training.mixture import mine_negatives
+from st_xling.training.options import HardNegativeOptions
 from st_xling.training.trainer import CrossLingualTrainer
 from tests.training.children import stop_at
 
 STEPS = {"arguments.num_train_epochs": 2, "arguments.per_device_train_batch_size": 8, "arguments.eval_steps": 2}
 
 
-def test_negatives_are_near_and_never_a_translation(make_model: Any, data: Any) -> None:
-    """Ranks 2 and later by cosine of the prompted texts, among the targets that are not the source's own."""
-    model, pairs = make_model(), data["vi-en"]
-    second = {"source": pairs["source"][:4], "target": pairs["target"][4:8]}  # four sources have two targets
-    twice = Dataset.from_dict({name: [*pairs[name][:], *second[name]] for name in second})
-    columns = mine_negatives(twice, model, 3, prompts={"source": "query: ", "target": "text: "})
-    assert list(columns) == ["negative_1", "negative_2", "negative_3"]
-    own = defaultdict(set)
-    for source, target in zip(twice["source"], twice["target"]):
-        own[source].add(target)
-    targets = list(dict.fromkeys(twice["target"]))
-    vectors = dict(zip(targets, model.encode(targets, prompt="text: ", normalize_embeddings=True)))
-    for source, *negatives in zip(twice["source"], *columns.values()):
-        assert len(set(negatives)) == 3 and not set(negatives) & own[source] and set(negatives) <= {*targets}
-        asked = model.encode(source, prompt="query: ", normalize_embeddings=True)
-        nearest = max((text for text in targets if text not in own[source]), key=lambda text: asked @ vectors[text])
-        assert nearest not in negatives
-    first, again, other = (mine_negatives(pairs, model, 1, prompts={}, seed=seed) for seed in (0, 0, 1))
-    assert first == again != other
+def test_a_recipe_mines_what_the_function_mines(data: Any, make_model: Any, tmp_path: Path) -> None:
+    """With the recipe's options, prompts and seed: recipes drew from the ranks 2 to 32, where translations are, too."""
+    prompts = {"source": "query: ", "target": "text: "}
+    search = {"num_negatives": 3, "range_min": 1, "relative_margin": 0.01, "sampling_strategy": "random"}
+    changes = {f"data.hard_negatives.{name}": value for name, value in search.items()}
+    recipe = load_recipe(
+        "tr",
+        tiny=True,
+        overrides={**STEPS, **changes, "arguments.max_steps": 1, "arguments.prompts": prompts, "arguments.seed": 7},
+    )
+    train(recipe, data, tmp_path / "run", model=make_model())
+    mined = Dataset.from_parquet(str(tmp_path / "run" / "training" / "negatives.parquet"))
+    expected = add_hard_negatives(
+        data["vi-en"],
+        make_model(),
+        num_negatives=3,
+        range_min=1,
+        relative_margin=0.01,
+        sampling_strategy="random",
+        prompts=prompts,
+        seed=7,
+    )
+    assert mined.column_names == ["negative_1", "negative_2", "negative_3"]
+    assert negatives_of(mined) == negatives_of(expected)
+    assert negatives_of(mined) != negatives_of(add_hard_negatives(data["vi-en"], make_model(), num_negatives=3))
 
 
 @pytest.mark.slow
@@ -49,7 +56,7 @@ def test_a_resumed_run_has_the_negatives_of_its_start(
     data: Any, make_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are not those that the model of the checkpoint would find."""
-    changes = {**STEPS, "data.hard_negatives.count": 2, "arguments.learning_rate": 1e-2}
+    changes = {**STEPS, "data.hard_negatives.num_negatives": 2, "arguments.learning_rate": 1e-2}
     recipe = load_recipe("tr", tiny=True, overrides=changes)
     whole = train(recipe, data, tmp_path / "whole", model=make_model())
     assert whole.steps == 6
@@ -65,17 +72,36 @@ def test_a_resumed_run_has_the_negatives_of_its_start(
     assert whole.history[0]["loss"] > np.log(8)  # eight targets and sixteen negatives
 
 
-@pytest.mark.parametrize("count", [-1, 32])
-def test_a_count_that_the_ranks_do_not_hold(count: int) -> None:
-    """-1 ended in an error of sentence-transformers, and 32 in advice to add text, both after the data were read."""
-    with pytest.raises(ValueError, match=f"data.hard_negatives.count must be from 0 to 31: got {count}"):
-        load_recipe("tr", overrides={"data.hard_negatives.count": count})
-    assert load_recipe("tr", overrides={"data.hard_negatives.count": 31}).data.hard_negatives.count == 31
+@pytest.mark.parametrize(("search", "error"), [
+    ({"num_negatives": -1}, "num_negatives must be at least 1: got -1"),
+    ({"num_negatives": 8, "range_max": 9, "range_min": 2}, r"range_max must be at least .* 10: got 9"),
+    ({"num_negatives": 1, "range_min": -1}, "range_min must be at least 0: got -1"),
+    ({"num_negatives": 1, "relative_margin": -0.1}, "relative_margin must be at least 0: got -0.1"),
+    ({"num_negatives": 1, "max_score": 0.1, "min_score": 0.5}, "min_score must be at most max_score, 0.1: got 0.5"),
+    ({"num_negatives": 1, "sampling_strategy": "rank"}, "sampling_strategy .*top.*random.* got 'rank'"),
+    ({"relative_margin": 0.1}, r"relative_margin is for negatives that are mined: .*--mine-negatives"),
+])  # fmt: skip
+def test_a_search_that_finds_nothing(search: dict[str, Any], error: str) -> None:
+    """-1 negatives ended in an error of sentence-transformers after the data were read; options alone did nothing."""
+    with pytest.raises(ValueError, match=rf"data\.hard_negatives\.{error}"):
+        load_recipe("tr", overrides={f"data.hard_negatives.{name}": value for name, value in search.items()})
+
+
+def test_the_options_of_a_recipe_are_those_of_the_function() -> None:
+    """31 was the most, since negatives were drawn from 31 ranks; a pair has as many as there are other targets."""
+    many = load_recipe("tr", overrides={"data.hard_negatives.num_negatives": 40})
+    assert many.data.hard_negatives.num_negatives == 40
+    parameters = inspect.signature(add_hard_negatives).parameters
+    options = {entry.name: entry.default for entry in dataclasses.fields(HardNegativeOptions)}
+    assert options.pop("num_negatives") == 0
+    assert options == {name: parameters[name].default for name in options}
 
 
 def test_damaged_negatives_are_named(data: Any, make_model: Any, tmp_path: Path) -> None:
     """A run was resumed with other negatives in silence; of an empty file the error did not say which it was."""
-    recipe = load_recipe("tr", tiny=True, overrides={**STEPS, "data.hard_negatives.count": 2, "arguments.max_steps": 2})
+    recipe = load_recipe(
+        "tr", tiny=True, overrides={**STEPS, "data.hard_negatives.num_negatives": 2, "arguments.max_steps": 2}
+    )
     train(recipe, data, tmp_path / "run", model=make_model())
     path = tmp_path / "run" / "training" / "negatives.parquet"
     written = path.read_bytes()
@@ -93,12 +119,14 @@ def test_damaged_negatives_are_named(data: Any, make_model: Any, tmp_path: Path)
 def test_data_that_do_not_fit(data: Any, make_model: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="mined for transl.* koleo"):
         losses = {"losses.translation_ranking.weight": 0, "losses.koleo.weight": 1}
-        load_recipe("tr", overrides={"data.hard_negatives.count": 1, **losses})
-    recipe = load_recipe("tr", overrides={**STEPS, "data.hard_negatives.count": 30})
-    with pytest.raises(ValueError, match=r"data\.hard_negatives\.count must be below .* got 30.* for 24 sources"):
+        load_recipe("tr", overrides={"data.hard_negatives.num_negatives": 1, **losses})
+    recipe = load_recipe("tr", overrides={**STEPS, "data.hard_negatives.num_negatives": 30})
+    with pytest.raises(ValueError, match=r"num_negatives must be at most .* got 30, too many for 24 of 24 sources"):
         train(recipe, data, tmp_path / "run", model=make_model())
     with pytest.raises(ValueError, match="got a stream"):
-        streamed = load_recipe("tr", overrides={**STEPS, "data.hard_negatives.count": 1, "arguments.max_steps": 2})
+        streamed = load_recipe(
+            "tr", overrides={**STEPS, "data.hard_negatives.num_negatives": 1, "arguments.max_steps": 2}
+        )
         train(streamed, {"vi-en": data["vi-en"].to_iterable_dataset()}, tmp_path / "run", model=make_model())
 
 
@@ -249,7 +277,7 @@ PAIRS = dataset_of([("Es regnet.", "It rains."), ("Ich weiß.", "I know."), ("Es
     (PAIRS, {"relative_margin": float("nan")}, "relative_margin must be a finite number: got nan"),
     (PAIRS, {"relative_margin": -0.05}, "relative_margin must be at least 0: got -0.05"),
     (PAIRS, {"sampling_strategy": "nearest"}, "sampling_strategy must be one of top, random: got 'nearest'"),
-    (PAIRS, {"range_min": 3, "range_max": 3}, "range_min must be smaller than range_max"),
+    (PAIRS, {"range_min": 3, "range_max": 3}, r"range_max must be at least range_min \+ num_negatives, 4: got 3"),
 ])  # fmt: skip
 def test_errors_come_before_any_text_is_encoded(
     dataset: Any, options: dict[str, Any], error: str, make_model: Any, monkeypatch: pytest.MonkeyPatch

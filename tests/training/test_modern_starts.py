@@ -23,7 +23,13 @@ from st_xling.models import load_encoder
 from st_xling.models.backbone import layer_lists
 from st_xling.models.view import layer_count
 from st_xling.models.vocabulary import slim_encoder
-from st_xling.training import CrossLingualTrainer, load_recipe, train, train_adapter
+from st_xling.training import (
+    CrossLingualTrainer,
+    CrossLingualTrainingArguments,
+    load_recipe,
+    train,
+    train_adapter,
+)
 from st_xling.training.adapter import AdapterRecipe
 from tests.modern_models import STARTS, saved_start
 
@@ -241,10 +247,33 @@ def test_a_page_among_the_sentences_is_cut(
     assert saved.max_seq_length == (given or 32_768)
     lines = [line for line in caplog.messages if "training reads at most" in line]
     expected = (
-        "training reads at most 512 tokens of a text, the saved model 32,768 as before; to set both: --max-length"
+        "training reads at most 512 tokens of a text, the saved model 32,768 as before; for another length: "
+        "--max-length, or max_length in the training arguments"
     )
     assert lines == ([] if given else [expected])
     assert any(f"1 of 64 texts (1.6 %) are longer than {width} tokens" in line for line in caplog.messages)
+
+
+@pytest.mark.parametrize(("given", "width"), [(None, 512), (600, 600)])
+def test_a_page_among_the_sentences_is_cut_in_a_script(
+    given: int | None, width: int, data: Any, tmp_path: Path, caplog: Any
+) -> None:
+    """Recipes alone did so: a script with the trainer ran out of memory on the same data."""
+    caplog.set_level("INFO", logger="st_xling")
+    rows = data["de-en"].select_columns(["source", "target"])
+    rows = rows.map(lambda row, i: {"source": row["source"] * (60 if i == 0 else 1)}, with_indices=True)
+    model = SentenceTransformer(str(saved_start("qwen3")), device="cpu")
+    widths = Widths()
+    arguments = CrossLingualTrainingArguments(
+        str(tmp_path), max_steps=1, per_device_train_batch_size=32, max_length=given, disable_tqdm=True
+    )
+    loss = TranslationRankingLoss(model)
+    trainer = CrossLingualTrainer(model=model, args=arguments, train_dataset=rows, loss=loss, callbacks=[widths])
+    trainer.train()
+    assert max(widths.seen) == width
+    assert model.max_seq_length == 32_768
+    lines = [line for line in caplog.messages if "training reads at most 512 tokens" in line]
+    assert len(lines) == (0 if given else 1)
 
 
 def test_static_embeddings_have_no_layers_to_adapt(data: Any, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_recipes_that_are_refused() -> None:
         ("retrieval.encoders", "two", "retrieval.encoders .*'two'"),
         ("losses.translation_ranking.weight", 1, "losses of a retriever"),
         ("losses.MSELoss.weight", 1, "losses of a retriever has no key 'MSELoss'"),
-        ("data.hard_negatives.count", 1, "negatives"),
+        ("data.hard_negatives.num_negatives", 1, "negatives"),
         ("data.teacher.model", "some/encoder", "teacher"),
         ("arguments.lora.rank", 4, "no key 'lora' for retrievers"),
     ):

@@ -43,7 +43,7 @@ def test_every_recipe_of_an_encoder_is_a_script_of_thirty_lines_at_most(
 @pytest.mark.parametrize(
     "name",
     [
-        *("tr", "dap", "tr-tlm", "dap, loaded, 5 steps of heads"),
+        *("tr", "dap", "tr-tlm", "tr, mined negatives", "dap, loaded, 5 steps of heads"),
         *(
             pytest.param(name, marks=pytest.mark.slow)
             for name in (
@@ -93,6 +93,12 @@ def test_a_teacher_and_losses_of_sentence_transformers_and_of_others_are_code(tm
     joined = " ".join(script.split())
     assert 'add_teacher_vectors( pairs, "some/teacher", student=model, reads="both", cache=' in joined
     assert 'loss = 100.0 * make("MSELoss", model)' in script
+    mined = {"num_negatives": 2, "relative_margin": None, "sampling_strategy": "random"}
+    script = training_script(load_recipe("tr", overrides={f"data.hard_negatives.{key}": mined[key] for key in mined}))
+    search = "num_negatives=2, relative_margin=None, sampling_strategy="
+    assert f'add_hard_negatives(pairs, model, {search}"random")' in " ".join(script.split())
+    long = training_script(load_recipe("tr", overrides={"model.max_length": 1024}))
+    assert long.count("max_length=1024") == 2  # of the model, and of the texts that are trained on
     matryoshka = {
         "losses": {"MatryoshkaLoss": {"matryoshka_dims": [32, 16], "loss": {"translation_ranking": {"margin": 0.2}}}}
     }

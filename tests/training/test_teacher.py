@@ -25,7 +25,7 @@ from st_xling.training.hard_negatives import add_hard_negatives
 from st_xling.training.options import TeacherOptions
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.sentence_vectors import CachedVectors
-from st_xling.training.teacher import add_teacher_vectors, load_teacher, principal_directions
+from st_xling.training.teacher import TeacherVectors, add_teacher_vectors, load_teacher, principal_directions
 from st_xling.training.trainer import CrossLingualTrainer
 from tests.training.children import stop_at
 
@@ -100,7 +100,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_labels(
         with pytest.raises(KeyboardInterrupt):
             train(made, data, tmp_path / "run", model=make_model(hidden_size=width), **options)
     other = recipe(data__teacher__model=str(teacher), data__teacher__max_length=8, **projection)
-    with pytest.raises(ValueError, match=r"--resume must repeat .*recipe\.teacher\.max_length"):
+    with pytest.raises(ValueError, match=r"--resume must repeat .*recipe\.data\.teacher\.max_length"):
         train(other, data, tmp_path / "run", model=make_model(hidden_size=width), resume=True)
     train(made, data, tmp_path / "run", model=make_model(hidden_size=width), resume=True, **options)
     whole, run = (SentenceTransformer(str(tmp_path / name)) for name in ("whole", "run"))
@@ -140,18 +140,24 @@ def test_the_directions_of_pca_keep_dot_products() -> None:
     assert 0.9 < part < 1.0 and (fewer.abs().argmax(dim=0) >= 0).all()
 
 
-@pytest.mark.parametrize(("length", "changes", "normalized"), [
-    (1.0, {}, True),
-    (3.0, {}, False),
-    (1.0, {f"losses.{MSE}.projection_dim": 16}, False),
+def teacher_of(matrix: torch.Tensor, folder: Path) -> TeacherVectors:
+    return TeacherVectors(rows_of(matrix), "target", folder, "0" * 64, {"model": "a teacher"})
+
+
+@pytest.mark.parametrize(("length", "learns", "normalized"), [
+    (1.0, True, True),
+    (3.0, True, False),
+    (1.0, False, False),  # the losses project its embeddings
 ])  # fmt: skip
 def test_a_student_normalizes_where_its_teacher_does(
-    length: float, changes: dict[str, Any], normalized: bool, make_model: Any
+    length: float, learns: bool, normalized: bool, make_model: Any, tmp_path: Path
 ) -> None:
     student = make_model(hidden_size=16)
     matrix = length * F.normalize(torch.randn(40, 16, generator=torch.Generator().manual_seed(0)), dim=1)
-    learned: Any = teaching.vectors_for(student, rows_of(matrix), recipe(data__teacher__model="any", **changes))
-    assert learned.keywords.get("unit", False) is normalized
+    rows = [str(row) for row in range(40)]
+    pairs = Dataset.from_dict({"source": rows, "target": rows})
+    taught = teacher_of(matrix, tmp_path).add_to(pairs, student=student if learns else None)
+    torch.testing.assert_close(labels_of(taught), matrix)
     lengths = np.linalg.norm(student.encode(["Hallo.", "Good night."]), axis=1)
     assert np.allclose(lengths, 1.0, atol=1e-5) is normalized
 
@@ -186,23 +192,30 @@ def labels_of(dataset: Dataset) -> torch.Tensor:
 
 @pytest.mark.parametrize("reads", ["target", "source", "both"])
 @pytest.mark.parametrize("width", [24, 16])
-def test_the_column_has_the_labels_of_a_recipes_batches(
+def test_the_column_has_the_teachers_vectors(
     reads: Any, width: int, teacher: Path, data: Any, make_model: Any, tmp_path: Path
 ) -> None:
     """In every row: of a student with the teacher's dimensions and of one with fewer, which get directions of PCA."""
     pairs = data["vi-en"]
     student = make_model(hidden_size=width)
-    made = recipe(data__teacher__model=str(teacher), data__teacher__reads=reads)
-    vectors, _ = teaching.teacher_vectors(made, None, tmp_path / "cache", pairs)
-    assert vectors is not None
-    learned = teaching.vectors_for(make_model(hidden_size=width), vectors, made)
     taught = add_teacher_vectors(pairs, str(teacher), reads=reads, student=student, cache=tmp_path / "cache")
     assert taught.column_names == [*pairs.column_names, "label"]
     assert taught.select_columns(pairs.column_names).with_format(None)[:] == pairs[:]
-    expected = learned([pairs[row] for row in range(len(pairs))])
-    if width == 24:
-        assert torch.equal(labels_of(taught), expected)
-    torch.testing.assert_close(labels_of(taught), expected, rtol=0, atol=1e-6)  # products differ with their shape
+    model = SentenceTransformer(str(teacher))
+    columns = ["source", "target"] if reads == "both" else [reads]
+    expected = torch.stack([model.encode(pairs[name][:], convert_to_tensor=True) for name in columns], dim=1).cpu()
+    if width < 24:
+        texts = dict.fromkeys(text for row in zip(*(pairs[name] for name in columns)) for text in row)
+        vectors = model.encode([*texts], convert_to_tensor=True).double().cpu()
+        directions = torch.linalg.svd(vectors, full_matrices=False).Vh[:width].T.float()
+        projected = F.normalize(expected @ directions, dim=-1)
+        # A direction's sign is arbitrary; dot products are not.
+        labels = labels_of(taught).reshape(-1, width)
+        torch.testing.assert_close(
+            labels @ labels.T, (rows := projected.reshape(-1, width)) @ rows.T, rtol=0, atol=1e-4
+        )
+    else:
+        torch.testing.assert_close(labels_of(taught), expected.squeeze(1), rtol=0, atol=1e-6)
     assert isinstance(student[-1], Normalize)  # as its teacher does
     assert pa.types.is_float32(taught.data.schema.field("label").type.value_type) or reads == "both"
 
