@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import json
 import logging
 import os
 from collections.abc import Iterator, Sequence
@@ -129,7 +130,7 @@ def new_heads(loss: nn.Module) -> list[VocabularyHead]:
 
 
 def check_savable(parts: Backbone, head: VocabularyHead) -> None:
-    """Raise ``ValueError`` where :func:`save_with_head` would fail: the family's checkpoints have no such head."""
+    """Raise ``ValueError`` where :func:`write_with_head` would fail: the family's checkpoints have no such head."""
     family = _empty_head(parts.model.config)
     if lacking := head.state_dict().keys() - (family[1].state_dict() if family else {}).keys():
         raise ValueError(
@@ -138,10 +139,15 @@ def check_savable(parts: Backbone, head: VocabularyHead) -> None:
         )
 
 
-def save_with_head(parts: Backbone, head: VocabularyHead) -> None:
-    """From now on save the encoder as transformers' masked language model, with ``head`` over it.
+def write_with_head(folder: str | Path, parts: Backbone, head: VocabularyHead) -> None:
+    """Write the encoder in the folder of a saved model again, as transformers' masked language model with ``head``.
 
-    It computes as before, and loads from there as from any such checkpoint.
+    The folder loads as before, and in ``AutoModelForMaskedLM``; whatever starts from it begins with the head.
+
+    Args:
+        folder: Folder that ``save_pretrained`` of a sentence-transformers model has written.
+        parts: The encoder of that model.
+        head: Trained head over it.
     """
     encoder: Any = parts.model
     whole: Any = AutoModelForMaskedLM.from_config(copy.deepcopy(encoder.config))
@@ -149,7 +155,8 @@ def save_with_head(parts: Backbone, head: VocabularyHead) -> None:
     whole.load_state_dict(state, strict=False, assign=True)
     whole.tie_weights()
     _take_apart(whole).load_state_dict(head.state_dict(), strict=False)
-    encoder.save_pretrained = whole.save_pretrained
+    modules = json.loads((Path(folder) / "modules.json").read_text(encoding="utf-8"))
+    whole.save_pretrained(str(Path(folder) / modules[0]["path"]))
 
 
 def _empty_head(config: Any) -> tuple[Any, Any] | None:

@@ -65,6 +65,8 @@ class TrainerArguments(SharedArguments, BaseTrainingArguments):  # type: ignore[
         self.logging_steps = self.logging_steps or LOG_SHARE
         if self.save_steps == EVALUATION_SHARE:
             self.save_steps = self.eval_steps
+        elif self.eval_steps == EVALUATION_SHARE:
+            self.eval_steps = self.save_steps
         self._match_strategies()
         # A CPU has bfloat16 too, but transformers takes it only with use_cpu.
         accelerator = torch.accelerator.current_accelerator(check_available=True)

@@ -104,7 +104,7 @@ class SharedArguments(OptimizationArguments):
         eval_strategy: When the model is evaluated; without an evaluator or evaluation data it is ``"no"``.
         eval_steps: Steps between two evaluations and checkpoints; below 1, a share of all steps.
         logging_steps: Steps between two logged losses; below 1, a share of all steps, that divides ``eval_steps``.
-        save_steps: Steps between two checkpoints; those of ``eval_steps`` if only these are set.
+        save_steps: Steps between two checkpoints, which are those of ``eval_steps``: set one of the two.
         save_total_limit: Checkpoints to keep, the best included; ``None``: all.
         load_best_model_at_end: End with the best checkpoint; only where checkpoints are evaluated.
         dataloader_drop_last: Leave out rows that do not fill a batch, unless there are fewer than a batch.
@@ -148,7 +148,8 @@ class EncoderArguments(SharedArguments):
             more, such as 32,768. (In recipes ``model.max_length`` sets what both read.)
         prompt_name: A prompt of the model to put before every text, as ``prompts`` does, which takes any text.
         save_vocabulary_head: Save the head of MLM or TLM with the encoder, as transformers has masked language models:
-            whatever starts from the saved model begins with it.
+            whatever starts from the saved model begins with it. In a script ``trainer.save_model`` does so, and
+            ``model.save_pretrained``, which knows no head, does not.
     """
 
     warm_up_heads: int | None = None

@@ -27,6 +27,7 @@ from st_xling.data.leak import LeakReport, Texts, drop_leaks, leaks, refuse_leak
 from st_xling.data.reranking.pools import pool_texts
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.encode import name_unused_prompts
+from st_xling.models.heads import VocabularyHead
 from st_xling.models.load import limit_length, loading, mark_loaded, pooling_of_bare, set_pooling
 from st_xling.models.sidecar import model_fingerprint, saved_fingerprint
 from st_xling.training.arguments import CrossLingualTrainingArguments
@@ -35,7 +36,7 @@ from st_xling.training.options import ModelOptions
 from st_xling.training.recipe import BaseRecipe
 from st_xling.training.recipe_files import check_keys, read_options
 from st_xling.training.run_folder import RunFolder
-from st_xling.training.trainer import named_prompt, run_trainer
+from st_xling.training.trainer import CrossLingualTrainer, named_prompt, run_trainer
 from st_xling.utils import distributed
 from st_xling.utils.io import read_json_object, write_atomic, write_json
 from st_xling.utils.options import Pooling as PoolingMode
@@ -72,6 +73,7 @@ class TrainingResult:
         best: Best development score, if there was a development set.
         development: The same with the number of pairs or queries, if the evaluator is one of ours.
         stages: Of a cross-encoder: name, pairs, steps, seconds, best development score, pairs cut and skipped.
+        vocabulary_head: Head of masked language modeling that is saved with the model, if the arguments say so.
     """
 
     model: Any
@@ -82,6 +84,7 @@ class TrainingResult:
     best: float | None = None
     development: DevelopmentScore | None = None
     stages: Sequence[Mapping[str, Any]] = ()
+    vocabulary_head: VocabularyHead | None = field(default=None, repr=False)
 
     def figures(self) -> dict[str, Any]:
         """Figures for ``results.json``."""
@@ -418,6 +421,7 @@ def fit_trainer(trainer: Any, folder: RunFolder, checkpoint: Path | None, *, nam
         history=state.log_history,
         best=state.best_metric,
         development=development_score(state.best_metric, trainer.evaluator),
+        vocabulary_head=trainer.saved_head if isinstance(trainer, CrossLingualTrainer) else None,
     )
 
 
@@ -473,7 +477,7 @@ def save_run(result: RunResult, folder: RunFolder, leak: LeakReport | None = Non
     # A run that had ended before has the same model, so its evaluations stand.
     evaluations = read_json_object(folder.path / "results.json").get("evaluations") if folder.is_finished else None
     write_log(folder, result.history)
-    folder.save_model(result.model)
+    folder.save_model(result.model, result.vocabulary_head if isinstance(result, TrainingResult) else None)
     results: dict[str, Any] = {"training": {**result.figures(), "machine": machine_facts()}}
     if leak is not None:
         results["leak"] = leak.as_dict()

@@ -29,6 +29,8 @@ from typing import Any
 
 from sentence_transformers.base.model import BaseModel
 
+from st_xling.models.backbone import backbone
+from st_xling.models.heads import VocabularyHead, write_with_head
 from st_xling.models.sidecar import OF_THE_WEIGHTS
 from st_xling.utils import distributed
 from st_xling.utils.io import (
@@ -203,14 +205,18 @@ class RunFolder:
             self._remove_earlier_run()
         self._folder.start({**manifest, "finished": False})
 
-    def save_model(self, model: Any) -> None:
-        """Save a model, which has ``save_pretrained``, on top, and remove what an earlier one of the run had there.
+    def save_model(self, model: Any, head: VocabularyHead | None = None) -> None:
+        """Save a model on top, and remove what an earlier one of the run had there.
+
+        Args:
+            model: Model, which has ``save_pretrained``.
+            head: Vocabulary head that is saved with it.
 
         Raises:
             OSError: No room; the earlier model stays.
         """
         temporary = temporary_path(self.path / "model")
-        _save(model, temporary)
+        _save(model, temporary, head)
         # Resumed after its end, the model is the same, and its results stay with it.
         self._folder.install("model", temporary, also=() if self.is_finished else OF_THE_WEIGHTS)
 
@@ -325,7 +331,7 @@ def save_folder(model: Any, folder: Path) -> None:
     temporary.rename(folder)
 
 
-def _save(model: Any, folder: Path) -> None:
+def _save(model: Any, folder: Path, head: VocabularyHead | None = None) -> None:
     try:
         with naming_full_disk(folder.parent):
             # Fast tokenizers keep truncation and padding of their last call and save both in tokenizer.json, from where
@@ -337,6 +343,8 @@ def _save(model: Any, folder: Path) -> None:
                     backend.no_truncation()
                     backend.no_padding()
             model.save_pretrained(str(folder))
+            if head is not None:
+                write_with_head(folder, backbone(model), head)
             for code in folder.glob("*/*.py"):  # ST leaves it next to its settings, and reads it here
                 shutil.copy(code, folder / code.name)
     except BaseException:

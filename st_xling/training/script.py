@@ -82,7 +82,7 @@ def training_script(
     _add_arguments(script, recipe, out, has_prompts=not is_bare)
     _add_columns(script, recipe, cache)
     _add_loss(script, recipe)
-    _add_training(script, out, evaluates=dev is None or bool(dev))
+    _add_training(script, recipe, out, evaluates=dev is None or bool(dev))
     return script.text(f"# {recipe.name}: {' '.join(recipe.summary.split())}".removesuffix(": "))
 
 
@@ -338,7 +338,7 @@ def _term(script: _Script, recipe: Recipe, name: str, options: dict[str, Any]) -
     return loss if known.is_ours else script.call("st_xling.losses", "make", loss)
 
 
-def _add_training(script: _Script, out: str | Path, *, evaluates: bool) -> None:
+def _add_training(script: _Script, recipe: Recipe, out: str | Path, *, evaluates: bool) -> None:
     """Train, and save the model."""
     if evaluates:
         evaluator = script.call("st_xling.evaluation", "TatoebaEvaluator", _DEV, name="dev")
@@ -352,7 +352,9 @@ def _add_training(script: _Script, out: str | Path, *, evaluates: bool) -> None:
     }
     script.assign("trainer", script.call("st_xling.training", "CrossLingualTrainer", **_given(parts)))
     script.do(Call("trainer.train"))
-    script.do(Call("model.save_pretrained", [str(out)]))
+    # The trainer has the vocabulary head, which the model has not.
+    save = "trainer.save_model" if recipe.arguments.save_vocabulary_head else "model.save_pretrained"
+    script.do(Call(save, [str(out)]))
 
 
 def _given(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -41,7 +41,7 @@ from st_xling.losses import CachedLoss, TranslationLanguageModelingLoss
 from st_xling.losses.gather import mark_saved
 from st_xling.models.backbone import backbone
 from st_xling.models.fast_linear import fast_linear_layers
-from st_xling.models.heads import VocabularyHead, check_savable, new_heads, save_with_head
+from st_xling.models.heads import VocabularyHead, check_savable, new_heads, write_with_head
 from st_xling.models.load import NO_LENGTH, length_for_pairs
 from st_xling.models.lora import (
     add_lora,
@@ -790,10 +790,22 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
                 tensor.data.copy_(broadcast(tensor.data))
         if not resume_from_checkpoint:  # a checkpoint has trained heads
             self.warm_up_heads()
-        result = super().train(resume_from_checkpoint, *args, **kwargs)
+        return super().train(resume_from_checkpoint, *args, **kwargs)
+
+    @property
+    def saved_head(self) -> VocabularyHead | None:
+        """Vocabulary head that is saved with the model, if the arguments say so."""
         if isinstance(self.args, EncoderArguments) and self.args.save_vocabulary_head:
-            save_with_head(backbone(self.model), masked_language_modeling_heads(self._all_losses())[0])
-        return result
+            return masked_language_modeling_heads(self._all_losses())[0]
+        return None
+
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        super().save_model(output_dir, _internal_call)
+        # A checkpoint has the head in the loss's file, and is the one internal call that names a folder.
+        is_checkpoint = _internal_call and output_dir is not None
+        head = self.saved_head
+        if head is not None and not is_checkpoint and self.args.should_save:
+            write_with_head(output_dir or str(self.args.output_dir), backbone(self.model), head)
 
     def warm_up_heads(self) -> int:
         """Train new heads alone, as the arguments say; :meth:`train` does it by itself, and no head is trained twice.

@@ -13,7 +13,7 @@ from transformers import AutoConfig, BertConfig, BertForMaskedLM, BertModel
 from st_xling.losses import RepresentationTranslationLoss, TranslationLanguageModelingLoss
 from st_xling.mining.store import model_identity
 from st_xling.models import backbone, load_encoder
-from st_xling.models.heads import VocabularyHead, check_savable, save_with_head
+from st_xling.models.heads import VocabularyHead, check_savable, write_with_head
 from st_xling.models.load import mark_loaded
 from st_xling.models.view import rebuilt
 from st_xling.training.trainer import load_loss_state, save_loss_state
@@ -61,8 +61,8 @@ def test_a_trained_head_is_saved_with_its_encoder(masked_lm: Any, tmp_path: Path
     torch.nn.init.normal_(head.bias)
     texts = ["ein Haus", "two words"]
     before = model.encode(texts, convert_to_tensor=True)
-    save_with_head(backbone(model), head)
     model.save_pretrained(str(tmp_path / "out"))
+    write_with_head(tmp_path / "out", backbone(model), head)
     again = load_encoder(str(tmp_path / "out"), device="cpu")
     for same in (model, again):
         assert torch.equal(same.encode(texts, convert_to_tensor=True), before)

@@ -139,6 +139,13 @@ def test_a_cpu_has_bfloat16_too() -> None:
     assert "use_cpu" not in arguments(bf16=True).changed()  # a run may be resumed on another machine
 
 
+@pytest.mark.parametrize("name", ["eval_steps", "save_steps"])
+def test_either_steps_set_both(name: str) -> None:
+    """``save_steps=500`` alone, as most scripts have it, was an error about steps that do not divide."""
+    made = arguments(**{name: 4}, max_steps=20)
+    assert (made.eval_steps, made.save_steps) == (4, 4)
+
+
 RANGES: dict[str, tuple[float, ...]] = {
     **dict.fromkeys(("learning_rate", "num_train_epochs"), (0, -1e-4, math.inf, math.nan)),
     **dict.fromkeys(("warmup_steps", "weight_decay", "language_alpha", "max_grad_norm"), (-0.1, math.nan)),

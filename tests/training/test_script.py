@@ -97,6 +97,8 @@ def test_a_teacher_and_losses_of_sentence_transformers_and_of_others_are_code(tm
     script = training_script(load_recipe("tr", overrides={f"data.hard_negatives.{key}": mined[key] for key in mined}))
     search = "num_negatives=2, relative_margin=None, sampling_strategy="
     assert f'add_hard_negatives(pairs, model, {search}"random")' in " ".join(script.split())
+    headed = load_recipe("tr-tlm", overrides={"arguments.save_vocabulary_head": True})
+    assert training_script(headed, out="out").endswith('trainer.save_model("out")\n')
     long = training_script(load_recipe("tr", overrides={"model.max_length": 1024}))
     assert long.count("max_length=1024") == 2  # of the model, and of the texts that are trained on
     matryoshka = {

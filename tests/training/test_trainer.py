@@ -9,12 +9,25 @@ import pytest
 import torch
 from datasets import Dataset, DatasetDict
 from safetensors.torch import load_file
-from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
 from sentence_transformers.base.evaluation import BaseEvaluator
 from torch import nn
+from transformers import AutoConfig, AutoModelForMaskedLM
 
 from st_xling.data.samplers import ShuffledBatchSampler
-from st_xling.losses import CachedLoss, RepresentationTranslationLoss, TranslationRankingLoss, WordAlignmentLoss, base
+from st_xling.losses import (
+    CachedLoss,
+    RepresentationTranslationLoss,
+    TranslationLanguageModelingLoss,
+    TranslationRankingLoss,
+    WordAlignmentLoss,
+    base,
+)
+from st_xling.models import load_encoder
 from st_xling.training import CrossLingualTrainer, CrossLingualTrainingArguments
 from st_xling.training.trainer import CrossLingualDataCollator, load_loss_state, own_state, save_loss_state
 
@@ -274,3 +287,28 @@ def test_arguments_choose_the_mini_batches_of_the_cache(
         run.train()
         values.append(run.state.log_history[0]["loss"])
     assert values[1] == pytest.approx(values[0], rel=1e-5)
+
+
+def test_a_script_saves_the_vocabulary_head_by_the_trainer(rows: Dataset, make_model: Make, tmp_path: Path) -> None:
+    """The trainer replaced ``save_pretrained`` of the encoder, so that a later save wrote weights of this training."""
+    model = make_model()
+    loss = TranslationLanguageModelingLoss(model, objective="mlm")
+    args = CrossLingualTrainingArguments(
+        str(tmp_path / "run"), max_steps=3, save_steps=3, save_vocabulary_head=True, use_cpu=True, disable_tqdm=True
+    )
+    trainer = CrossLingualTrainer(model=model, args=args, train_dataset=rows, loss=loss)
+    trainer.train()
+    trainer.save_model(str(tmp_path / "saved"))
+    assert "save_pretrained" not in vars(model[0].auto_model)
+    whole, report = AutoModelForMaskedLM.from_pretrained(tmp_path / "saved", output_loading_info=True)
+    assert not report["missing_keys"] and not report["unexpected_keys"]
+    assert torch.equal(whole.get_output_embeddings().bias, loss.head.bias) and loss.head.bias.any()
+    texts = ["Où est la clé ?", "แมวดำ", "القطة السوداء"]
+    loaded = SentenceTransformer(str(tmp_path / "saved"), device="cpu")
+    assert torch.equal(*(each.eval().encode(texts, convert_to_tensor=True) for each in (loaded, model)))
+    again = TranslationLanguageModelingLoss(load_encoder(str(tmp_path / "saved"), device="cpu"), objective="mlm").head
+    torch.testing.assert_close(again.state_dict(), loss.head.state_dict(), rtol=0, atol=0)
+    # The head of a checkpoint is in the loss's file, and a model that is saved alone has none.
+    model.save_pretrained(str(tmp_path / "plain"))
+    for folder in (tmp_path / "run" / "checkpoint-3", tmp_path / "plain"):
+        assert AutoConfig.from_pretrained(folder).architectures == [type(model[0].auto_model).__name__]
