@@ -47,6 +47,7 @@ from st_xling.losses.mini_batches import (
     take_rows,
 )
 from st_xling.losses.translation_ranking import text_ids
+from st_xling.models.fast_linear import in_backward_pass
 
 #: Rows that stay together where token-level terms read a batch: RepresentationTranslationLoss, in both directions,
 #: rebuilds the target of even rows and the source of odd ones.
@@ -68,9 +69,8 @@ class CachedLoss(CrossLingualLoss):
         loss: Any objective or sum of objectives, sentence-transformers' own included if they compute from embeddings.
         mini_batch_size: Rows encoded at a time; even, so that mini-batches halve as the batch does.
         mini_batch_num_tokens: Tokens encoded at a time instead, padding included: short texts then share larger
-            mini-batches, which is faster, and long ones cannot exhaust the memory. Set it to as many as fit; on a CPU
-            to about 1,024, whose states fit into the processor's cache. (sentence-transformers' option of this name
-            does not count padding.)
+            mini-batches, which is faster, and long ones cannot exhaust the memory. Set it to as many as fit.
+            (sentence-transformers' option of this name does not count padding.)
 
     Raises:
         ValueError: A size that is odd or below 2, tokens below 1; a loss that makes an encoder pass of its own; a cache
@@ -259,7 +259,7 @@ class _SentenceCache(CachedLossMixin, nn.Module):
     ) -> tuple[Tensor, RandContext | None]:
         # Autograd runs the second pass outside of the caller's autocast. Weights that were cast without gradients must
         # not be taken from autocast's cache by a pass with them.
-        with self.autocast(cache_enabled=with_grad):
+        with self.autocast(cache_enabled=with_grad), in_backward_pass():
             return super().embed_minibatch(sentence_feature, begin, end, with_grad, copy_random_state, random_state)
 
     def calculate_loss(
@@ -425,7 +425,7 @@ class _TokenCache:
             wrapped = isinstance(self.model, DistributedDataParallel) and number + 1 < len(self.ranges)
             # Processes exchange gradients once, with the last mini-batch.
             with self.model.no_sync() if wrapped else nullcontext():  # type: ignore[operator]
-                with self.random[number], self.autocast():
+                with self.random[number], self.autocast(), in_backward_pass():
                     surrogate = self._surrogate(cached, gradient[len(self.sentence_terms) :], start, end)
                 if surrogate.requires_grad:
                     surrogate.backward()

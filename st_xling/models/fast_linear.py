@@ -12,11 +12,12 @@ import functools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.overrides import TorchFunctionMode
 
@@ -33,6 +34,8 @@ _REPEATS = 5
 #: oneDNN is twice as fast where MKL has no AVX-512, and else about as fast: in the gap between, noise decides nothing.
 _CLEARLY_FASTER = 1.4
 
+_active: ContextVar[bool] = ContextVar("active", default=False)
+
 
 @contextlib.contextmanager
 def fast_linear_layers() -> Iterator[None]:
@@ -44,8 +47,30 @@ def fast_linear_layers() -> Iterator[None]:
     if not onednn_is_faster():
         yield
         return
+    token = _active.set(True)
+    try:
+        with _ByOneDnn():
+            yield
+    finally:
+        _active.reset(token)
+
+
+@contextlib.contextmanager
+def in_backward_pass() -> Iterator[None]:
+    """Within it, layers that a backward pass computes again are computed as in the forward pass.
+
+    torch leaves its function modes in backward passes, so that the second pass of a cached loss would be slow.
+    """
+    if not _active.get():
+        yield
+        return
     with _ByOneDnn():
         yield
+
+
+def recomputes_layers(model: nn.Module) -> bool:
+    """Return whether gradient checkpointing is on, which must compute layers again as torch did the first time."""
+    return any(getattr(module, "gradient_checkpointing", False) for module in model.modules())
 
 
 @functools.cache
@@ -90,7 +115,7 @@ def _is_large_and_plain(states: Tensor, weight: Tensor, bias: Tensor | None) -> 
         return False
     tensors = [states, weight] if bias is None else [states, weight, bias]
     return all(
-        type(tensor) in (Tensor, torch.nn.Parameter)
+        type(tensor) in (Tensor, nn.Parameter)
         and tensor.dtype == torch.float32
         and tensor.device.type == "cpu"
         and tensor.layout == torch.strided

@@ -40,7 +40,7 @@ from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampl
 from st_xling.losses import CachedLoss, TranslationLanguageModelingLoss
 from st_xling.losses.gather import mark_saved
 from st_xling.models.backbone import backbone
-from st_xling.models.fast_linear import fast_linear_layers
+from st_xling.models.fast_linear import fast_linear_layers, recomputes_layers
 from st_xling.models.heads import VocabularyHead, check_savable, new_heads, write_with_head
 from st_xling.models.load import NO_LENGTH, length_for_pairs
 from st_xling.models.lora import (
@@ -338,7 +338,8 @@ class GuardedTrainer(FiniteTrainer, BaseTrainer):
     def train(self, resume_from_checkpoint: str | bool | None = None, *args: Any, **kwargs: Any) -> Any:
         if self.lora is not None and not resume_from_checkpoint and self.args.should_save:
             save_folder(without_adapters(self.model), self.lora_base)
-        if self.args.device.type != "cpu" or self.args.torch_compile:
+        checkpointing = self.args.gradient_checkpointing or recomputes_layers(self.model)
+        if self.args.device.type != "cpu" or self.args.torch_compile or checkpointing:
             result = super().train(resume_from_checkpoint, *args, **kwargs)
         else:
             with fast_linear_layers():

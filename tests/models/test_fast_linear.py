@@ -10,7 +10,7 @@ from datasets import Dataset
 from sentence_transformers import SentenceTransformerTrainingArguments
 from torch import Tensor, nn
 
-from st_xling.losses import TranslationRankingLoss
+from st_xling.losses import CachedLoss, TranslationRankingLoss
 from st_xling.models import fast_linear
 from st_xling.models.fast_linear import fast_linear_layers, onednn_is_faster
 from st_xling.training import CrossLingualTrainer
@@ -79,6 +79,29 @@ def test_frozen_weights_get_no_gradient(products: list[Any]) -> None:
     with fast_linear_layers():
         layer(states).sum().backward()
     assert products == [(16, 200), (16, 160)] and layer.weight.grad is None
+
+
+def test_the_second_pass_of_a_cached_loss(make_model: Callable[..., Any], products: list[Any]) -> None:
+    """torch leaves its modes in a backward pass: the second pass was computed by the slower library."""
+    model = make_model(hidden_size=128, heads=2).train()
+    loss = CachedLoss(TranslationRankingLoss(model), mini_batch_size=2)
+    columns = [model.preprocess([pair[column] for pair in PAIRS]) for column in (0, 1)]
+    with fast_linear_layers():
+        value = loss(columns, None)
+        first_pass = len(products)
+        value.backward()
+    assert first_pass > 0 and len(products) >= 3 * first_pass
+
+
+def test_gradient_checkpointing(make_model: Callable[..., Any], tmp_path: Path, products: list[Any]) -> None:
+    """It computes layers again in the backward pass, by torch, and fails where they were computed in another way."""
+    model = make_model(hidden_size=128, heads=2)
+    model[0].auto_model.gradient_checkpointing_enable()
+    rows = Dataset.from_dict({"source": [pair[0] for pair in PAIRS], "target": [pair[1] for pair in PAIRS]})
+    options: dict[str, Any] = {"max_steps": 1, "use_cpu": True, "report_to": "none", "save_strategy": "no"}
+    arguments = SentenceTransformerTrainingArguments(str(tmp_path), **options, disable_tqdm=True)
+    CrossLingualTrainer(model, arguments, rows, loss=TranslationRankingLoss(model)).train()
+    assert not products
 
 
 def test_what_is_left_to_torch(products: list[Any]) -> None:
