@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeVar, get_type_hints
 
@@ -60,6 +61,7 @@ class TrainerArguments(SharedArguments, BaseTrainingArguments):  # type: ignore[
     """Base of our training arguments for encoders and cross-encoders."""
 
     def __post_init__(self) -> None:
+        self._check_types()
         check_numbers({entry.name: getattr(self, entry.name) for entry in fields(self)})
         self.eval_steps = self.eval_steps or EVALUATION_SHARE
         self.logging_steps = self.logging_steps or LOG_SHARE
@@ -67,6 +69,8 @@ class TrainerArguments(SharedArguments, BaseTrainingArguments):  # type: ignore[
             self.save_steps = self.eval_steps
         elif self.eval_steps == EVALUATION_SHARE:
             self.eval_steps = self.save_steps
+        if self.report_to is None:  # which transformers announces and refuses
+            self.report_to = "none"
         self._match_strategies()
         # A CPU has bfloat16 too, but transformers takes it only with use_cpu.
         accelerator = torch.accelerator.current_accelerator(check_available=True)
@@ -78,6 +82,16 @@ class TrainerArguments(SharedArguments, BaseTrainingArguments):  # type: ignore[
         if self.dataloader_num_workers:  # forked, where threads of the tokenizers would not survive
             os.environ["TOKENIZERS_PARALLELISM"] = "false"
         super().__post_init__()
+
+    def _check_types(self) -> None:
+        """Raise ``ValueError`` for a value of a field of ours that its annotation excludes."""
+        kind = EncoderArguments if isinstance(self, EncoderArguments) else SharedArguments
+        hints = get_type_hints(kind)
+        st_names = {entry.name for entry in fields(BaseTrainingArguments)}
+        for name in (entry.name for entry in fields(kind) if entry.name not in st_names):
+            if name == "lora" and isinstance(self.lora, Mapping):  # as transformers' parser reads a file, and to_dict
+                self.lora = LoraOptions(**read_options(LoraOptions, dict(self.lora), "lora"))
+            setattr(self, name, read_value(getattr(self, name), hints[name], name))
 
     def _match_strategies(self) -> None:
         """Evaluate where checkpoints are saved: the best is among those that are both."""
@@ -192,19 +206,24 @@ def fit_to_data(arguments: T, *, rows: int | None, evaluates: bool, best_metric:
         evaluations = round(1 / arguments.eval_steps)
         fitted.eval_steps = max(1, steps // evaluations // logs) * logs
     fitted.eval_steps = min(steps, int(fitted.eval_steps))
+    fitted.save_steps = _save_steps(arguments, fitted.eval_steps, steps)
     # Checkpoints fall on logged steps: a resumed run would log a shorter first line otherwise.
     if arguments.logging_steps < 1:
         most = max(1, fitted.eval_steps // LOGS_AN_EVALUATION)
         fitted.logging_steps = next(n for n in range(most, 0, -1) if fitted.eval_steps % n == 0)
-    fitted.save_steps = fitted.eval_steps
     if not evaluates:
+        if SaveStrategy(arguments.save_strategy) == SaveStrategy.BEST:
+            raise ValueError(
+                'save_strategy "best" needs a score to choose by: got neither evaluator nor evaluation data; add one, '
+                'or take "steps".'
+            )
         fitted.eval_strategy = IntervalStrategy.NO
         fitted.load_best_model_at_end = False
         fitted.metric_for_best_model = None
         fitted.greater_is_better = None
     elif best_metric is not None and fitted.metric_for_best_model in (None, "loss"):
         fitted.metric_for_best_model = best_metric
-        fitted.greater_is_better = True
+        fitted.greater_is_better = not best_metric.endswith("loss")
     fitted.restore_callback_states_from_checkpoint = arguments.early_stopping_patience > 0
     if rows is None:
         # Rows come in the order of their batches. Were batches dealt out by the first process, it would have to pad
@@ -214,6 +233,17 @@ def fit_to_data(arguments: T, *, rows: int | None, evaluates: bool, best_metric:
         fitted.dataloader_drop_last = False
     fitted.dataloader_pin_memory = arguments.dataloader_pin_memory and torch.cuda.is_available()
     return fitted
+
+
+def _save_steps(arguments: TrainerArguments, eval_steps: int, steps: int) -> int:
+    """Return the steps between two checkpoints, in the ratio to those between two evaluations that arguments have."""
+    if arguments.save_steps == arguments.eval_steps:
+        return eval_steps
+    if arguments.save_steps >= 1:
+        return int(arguments.save_steps)
+    if arguments.eval_steps < 1:
+        return max(1, round(arguments.save_steps / arguments.eval_steps)) * eval_steps
+    return max(1, round(arguments.save_steps * steps))
 
 
 def total_steps(arguments: Any, rows: int | None, processes: int = 1) -> int:

@@ -70,7 +70,8 @@ class OptimizationArguments:
         warmup_steps: Share of the steps (below 1) or number of steps over which the rate rises.
         lr_scheduler_type: Name of a scheduler of transformers.
         weight_decay: Of AdamW.
-        seed: Of weights, dropout and the order of the data.
+        seed: Of dropout and the order of the data; of a recipe, of new weights too. Heads of a loss that a script makes
+            draw from torch's generator: call ``transformers.set_seed`` before.
     """
 
     num_train_epochs: float = 1.0
@@ -104,15 +105,15 @@ class SharedArguments(OptimizationArguments):
         eval_strategy: When the model is evaluated; without an evaluator or evaluation data it is ``"no"``.
         eval_steps: Steps between two evaluations and checkpoints; below 1, a share of all steps.
         logging_steps: Steps between two logged losses; below 1, a share of all steps, that divides ``eval_steps``.
-        save_steps: Steps between two checkpoints, which are those of ``eval_steps``: set one of the two.
+        save_steps: Steps between two checkpoints. Whoever sets only one of ``eval_steps`` and ``save_steps`` sets both.
         save_total_limit: Checkpoints to keep, the best included; ``None``: all.
         load_best_model_at_end: End with the best checkpoint; only where checkpoints are evaluated.
         dataloader_drop_last: Leave out rows that do not fill a batch, unless there are fewer than a batch.
         report_to: Experiment trackers.
         early_stopping_patience: Evaluations without a better score after which training ends; 0: never.
         group_by_length: Batch sentences of similar length.
-        lora: Train adapters over frozen weights, with these options; ``None``: train all weights. At the end they are
-            merged, or kept if ``merge`` is false.
+        lora: Train adapters over frozen weights, with these options, or a mapping of them; ``None``: train all weights.
+            At the end they are merged, or kept if ``merge`` is false.
     """
 
     eval_strategy: str = "steps"

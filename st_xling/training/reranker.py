@@ -60,6 +60,9 @@ logger = logging.getLogger(__name__)
 
 XPI = "xpi"
 
+_NO_TEXTS = ("label", "dataset_name", "prompt", "task")
+"""What a batch of ST's trainer for cross-encoders has besides columns of text."""
+
 LOSSES = {
     "binary_cross_entropy": "BinaryCrossEntropyLoss",
     "mse": "MSELoss",
@@ -200,8 +203,11 @@ class RankingTrainer(GuardedTrainer, CrossEncoderTrainer):
         if not pairs or self.model_wrapped is not self.model:
             return []
         model: Any = self.model
-        columns = [values for name, values in inputs.items() if name in ("query", "passage")]
-        lengths = model.preprocess(list(zip(*columns)))["attention_mask"].sum(dim=1)
+        # ST's losses read the first two columns, whatever their names.
+        queries, passages, *_ = [values for name, values in inputs.items() if name not in _NO_TEXTS]
+        if not all(isinstance(text, str) for text in (*queries, *passages)):
+            return []
+        lengths = model.preprocess(list(zip(queries, passages)))["attention_mask"].sum(dim=1)
         return row_groups(lengths.to(model.device), model[0].get_embedding_dimension())
 
 

@@ -23,9 +23,10 @@ from typing import Any, ClassVar
 
 import torch
 from accelerate.utils import broadcast
-from datasets import Dataset, IterableDataset
+from datasets import Dataset, IterableDataset, List, Value
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformerTrainer
+from sentence_transformers.base.data_collator import DEFAULT_LABEL_COLUMNS
 from sentence_transformers.base.trainer import BaseTrainer
 from sentence_transformers.base.training_args import BatchSamplers
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
@@ -268,13 +269,18 @@ class GuardedTrainer(FiniteTrainer, BaseTrainer):
         if args is None:
             args = self.default_arguments("tmp_trainer")
         callbacks = list(callbacks or ())
+        self._evaluator_chooses = False
         if isinstance(args, TrainerArguments):
+            metric = best_metric(evaluator)
+            if evaluator is None and isinstance(eval_dataset, dict) and eval_dataset:
+                metric = f"eval_{next(iter(eval_dataset))}_loss"
             args = fit_to_data(
                 args,
-                rows=epoch_rows(train_dataset, args),
+                rows=0 if train_dataset is None else epoch_rows(train_dataset, args),
                 evaluates=evaluator is not None or eval_dataset is not None,
-                best_metric=best_metric(evaluator),
+                best_metric=metric,
             )
+            self._evaluator_chooses = evaluator is not None and args.metric_for_best_model == metric
             if args.early_stopping_patience:
                 callbacks.append(early_stopping(args))
         super().__init__(
@@ -334,6 +340,19 @@ class GuardedTrainer(FiniteTrainer, BaseTrainer):
             one_pair=of_encoders and arguments.batches == "one_pair",
             keep_duplicates_apart=of_encoders and arguments.keep_duplicates_apart,
         )
+
+    def evaluation_loop(self, *args: Any, **kwargs: Any) -> Any:
+        output = super().evaluation_loop(*args, **kwargs)
+        if self._evaluator_chooses:  # many evaluators of ST name their metric only once they were called
+            self.args.metric_for_best_model = best_metric(self.evaluator)
+        return output
+
+    def add_model_card_callback(self, default_args_dict: dict[str, Any]) -> None:
+        # The card lists what differs from ST's defaults; of arguments that ST lacks it would list nothing.
+        if isinstance(self.args, TrainerArguments):
+            ours = {entry.name: entry.default for entry in dataclasses.fields(self.args)}
+            default_args_dict = {**ours, **default_args_dict}
+        super().add_model_card_callback(default_args_dict)
 
     def train(self, resume_from_checkpoint: str | bool | None = None, *args: Any, **kwargs: Any) -> Any:
         if self.lora is not None and not resume_from_checkpoint and self.args.should_save:
@@ -463,6 +482,27 @@ class CrossLingualDataCollator(SentenceTransformerDataCollator):
         return known[name]
 
 
+def _check_columns(data: Any) -> None:
+    """Raise ``ValueError`` for columns of lists, such as a parallel text's word alignments, which no model reads."""
+    for part in data.values() if isinstance(data, dict) else [data]:
+        features = getattr(part, "features", None) or {}
+        lists = [
+            name for name, kind in features.items() if name not in DEFAULT_LABEL_COLUMNS and _is_list_of_values(kind)
+        ]
+        if lists:
+            texts = [name for name in features if name not in lists]
+            raise ValueError(
+                f"expected columns of text, and labels: got lists in {', '.join(lists)}; leave them out, by "
+                f"dataset.select_columns({texts})."
+            )
+
+
+def _is_list_of_values(kind: Any) -> bool:
+    if not isinstance(kind, List):
+        return False
+    return isinstance(kind.feature, Value) or _is_list_of_values(kind.feature)
+
+
 def _check_texts(data: Any) -> None:
     """Raise ``ValueError`` for texts that are ``None``."""
     for part in data.values() if isinstance(data, dict) else [data]:
@@ -550,7 +590,8 @@ def early_stopping(arguments: TrainerArguments) -> EarlyStoppingCallback:
     """
     if arguments.eval_strategy == IntervalStrategy.NO:
         raise ValueError(
-            "early_stopping_patience needs development text to stop by: got none; add an evaluator (--dev)."
+            "early_stopping_patience needs evaluations to stop by: got none; add an evaluator (--dev), and leave "
+            "eval_strategy at 'steps' or 'epoch'."
         )
     return EarlyStoppingCallback(arguments.early_stopping_patience)
 
@@ -699,6 +740,8 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
         data_collator: Any = None,
         **options: Any,
     ) -> None:
+        if data_collator is None:
+            _check_columns(train_dataset)
         _check_texts(train_dataset)  # before ST reads them for the card
         _warn_of_column_order(train_dataset)
         if isinstance(args, EncoderArguments) and args.prompt_name is not None and args.prompts is None:  # type: ignore[attr-defined]
@@ -713,6 +756,7 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
             data_collator,
             **options,
         )
+        self._check_vocabulary_head()
         mark_saved(self._own_state().values())
         known = (getattr(part, "languages", None) for part in self._all_losses().modules())
         languages = next(filter(None, known), None)
@@ -744,17 +788,25 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
         arguments = self.args
         if not isinstance(arguments, EncoderArguments):
             return loss
-        if arguments.save_vocabulary_head:
-            if arguments.lora is not None or not masked_language_modeling_heads(loss):
-                raise ValueError("save_vocabulary_head takes the loss mlm or tlm, and no lora.")
-            check_savable(backbone(model), masked_language_modeling_heads(loss)[0])
         if isinstance(loss, CachedLoss):
             return loss
-        if arguments.mini_batch_num_tokens:
-            return CachedLoss(loss, mini_batch_num_tokens=arguments.mini_batch_num_tokens)
-        if arguments.mini_batch_size:
-            return CachedLoss(loss, mini_batch_size=arguments.mini_batch_size)
+        try:
+            if arguments.mini_batch_num_tokens:
+                return CachedLoss(loss, mini_batch_num_tokens=arguments.mini_batch_num_tokens)
+            if arguments.mini_batch_size:
+                return CachedLoss(loss, mini_batch_size=arguments.mini_batch_size)
+        except ValueError as error:
+            raise ValueError(f"the arguments ask for mini-batches, which do not fit this loss: {error}") from error
         return loss
+
+    def _check_vocabulary_head(self) -> None:
+        """Raise ``ValueError`` where ``save_vocabulary_head`` asks for a head that there will not be."""
+        if not isinstance(self.args, EncoderArguments) or not self.args.save_vocabulary_head:
+            return
+        heads = masked_language_modeling_heads(self._all_losses())
+        if self.args.lora is not None or not heads:
+            raise ValueError("save_vocabulary_head takes the loss mlm or tlm, and no lora.")
+        check_savable(backbone(self.model), heads[0])
 
     def get_default_loss(self, model: Any) -> nn.Module:
         raise ValueError(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from st_xling.utils.options import check_number, check_option
+
 
 @dataclass(frozen=True)
 class LoraOptions:
@@ -27,3 +29,12 @@ class LoraOptions:
     dropout: float = 0.05
     target_modules: str | Sequence[str] = "all-linear"
     merge: bool = True
+
+    def __post_init__(self) -> None:
+        check_option(self.rank, int, "lora.rank")
+        check_number("lora.rank", self.rank, least=1)
+        check_option(self.alpha, float | int, "lora.alpha")
+        check_number("lora.alpha", self.alpha)
+        check_option(self.dropout, float | int, "lora.dropout")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"lora.dropout must be in [0, 1): got {self.dropout}.")

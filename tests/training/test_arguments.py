@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from st_xling.data.pairs import COLUMNS
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
 from st_xling.losses import TranslationRankingLoss
@@ -51,7 +52,7 @@ def test_checkpoints_fall_on_logged_steps(rows: int, log_steps: int) -> None:
 
 
 def trainer(tmp_path: Path, **options: Any) -> CrossLingualTrainer:
-    pairs = parallel_phrases("de", "en", size=24)
+    pairs = parallel_phrases("de", "en", size=24).select_columns(list(COLUMNS))
     model = tiny_encoder([*pairs["source"], *pairs["target"]], vocabulary=200, hidden_size=16)
     options = {"per_device_train_batch_size": 8, **options}
     return CrossLingualTrainer(
