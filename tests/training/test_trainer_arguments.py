@@ -100,11 +100,9 @@ def test_checkpoints_as_often_as_they_are_asked_for(encoder: Any, rows: Dataset,
     shares = fit_to_data(CrossLingualTrainingArguments("run", save_steps=0.2), rows=128_000, evaluates=True)
     assert (shares.eval_steps, shares.save_steps) == (200, 200)
     shares = fit_to_data(
-        CrossLingualTrainingArguments("run", eval_steps=0.1, save_steps=0.5, load_best_model_at_end=False),
-        rows=128_000,
-        evaluates=True,
+        CrossLingualTrainingArguments("run", eval_steps=0.05, save_steps=0.2), rows=128_000, evaluates=True
     )
-    assert (shares.eval_steps, shares.save_steps) == (100, 500)
+    assert (shares.eval_steps, shares.save_steps) == (50, 200)
     options: dict[str, Any] = {"eval_steps": 1, "save_steps": 2, "evaluator": similarity_evaluator()}
     train(encoder, tmp_path, rows, **options)
     assert checkpoints(tmp_path) == ["checkpoint-2", "checkpoint-4"]

@@ -14,6 +14,7 @@ from sentence_transformers import SentenceTransformer
 
 from st_xling.cli import main
 from tests.processes import Ended, alive_with, run_together
+from tests.training.spread_arguments import CASES
 from tests.training.spread_training import SECONDS
 
 pytestmark = pytest.mark.slow
@@ -145,3 +146,35 @@ def test_both_have_the_same_columns_of_negatives_and_labels(saved_encoder: Path,
     first, second = (told(tmp_path, rank) for rank in range(2))
     assert first == second and first["processes"] == 2 and first["steps"] == 2
     assert len(first["negatives"]) == len(first["labels"]) == 64
+
+
+@pytest.fixture(scope="module")
+def by_arguments(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the ends of a script's runs, in one process and in two."""
+    folder = tmp_path_factory.mktemp("arguments")
+    for name, launcher in (("one", []), ("two", TORCHRUN)):
+        (folder / name).mkdir()
+        words = [*launcher, "-m", "tests.training.spread_arguments", str(folder / name)]
+        ended = run_together([words], folder / f"{name}.log", seconds=2 * SECONDS)[0]
+        assert ended.status == 0, ended.stderr
+    return folder
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_script_with_our_arguments_ends_as_one_process_of_twice_the_batch(case: str, by_arguments: Path) -> None:
+    """Batches of one pair, balanced languages, mini-batches, adapters and heads that learn alone, all by arguments."""
+
+    def end(launched: str, rank: int) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+        file = by_arguments / launched / f"{case}.rank{rank}"
+        return json.loads(Path(f"{file}.json").read_text(encoding="utf-8")), load_file(f"{file}.safetensors")
+
+    alone, state_alone = end("one", 0)
+    first, state_first = end("two", 0)
+    second, state_second = end("two", 1)
+    torch.testing.assert_close(state_first, state_second, rtol=0, atol=1e-6)
+    assert first["steps"] == alone["steps"] == 6
+    assert first["losses"] == second["losses"] == pytest.approx(alone["losses"], abs=1e-4)
+    torch.testing.assert_close(state_first, state_alone, rtol=0, atol=2e-3)
+    assert first["languages"] == second["languages"] == alone["languages"]
+    pairs_in_steps = {len(languages) for languages in first["languages"]}
+    assert pairs_in_steps == ({1} if case.startswith("one pair") else {2})
