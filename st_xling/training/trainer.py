@@ -8,6 +8,7 @@ run by :func:`run_trainer`, which shows their progress.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import itertools
 import logging
@@ -283,6 +284,8 @@ class GuardedTrainer(FiniteTrainer, BaseTrainer):
             self._evaluator_chooses = evaluator is not None and args.metric_for_best_model == metric
             if args.early_stopping_patience:
                 callbacks.append(early_stopping(args))
+        else:
+            args = copy.copy(args)  # which is changed here, and may be another trainer's, too
         super().__init__(
             model=model,
             args=args,

@@ -312,3 +312,15 @@ def test_a_script_saves_the_vocabulary_head_by_the_trainer(rows: Dataset, make_m
     model.save_pretrained(str(tmp_path / "plain"))
     for folder in (tmp_path / "run" / "checkpoint-3", tmp_path / "plain"):
         assert AutoConfig.from_pretrained(folder).architectures == [type(model[0].auto_model).__name__]
+
+
+def test_two_trainers_have_the_same_arguments(rows: Dataset, make_model: Make, tmp_path: Path) -> None:
+    """The first one took the limit of checkpoints out of the arguments, so that the second kept all of them."""
+    args = arguments(tmp_path, save_total_limit=1, max_steps=6)
+    given = args.to_dict()
+    for _ in range(2):
+        model = make_model()
+        trainer = CrossLingualTrainer(model=model, args=args, train_dataset=rows, loss=TranslationRankingLoss(model))
+        assert args.to_dict() == given
+    trainer.train()
+    assert [path.name for path in tmp_path.glob("checkpoint-*")] == ["checkpoint-6"]
