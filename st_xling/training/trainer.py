@@ -646,10 +646,13 @@ def own_state(loss: nn.Module, model: nn.Module) -> dict[str, Tensor]:
 
 
 def save_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> None:
-    """Write :func:`own_state` to ``folder/loss.safetensors``; nothing is written where nothing is owned."""
+    """Write :func:`own_state` to ``folder/loss.safetensors``; where nothing is owned, remove what another run left."""
+    path = Path(folder) / LOSS_STATE_NAME
     if state := {name: tensor.detach().cpu().contiguous() for name, tensor in own_state(loss, model).items()}:
-        with atomic_path(Path(folder) / LOSS_STATE_NAME) as temporary:
+        with atomic_path(path) as temporary:
             save_file(state, temporary)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def load_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> None:

@@ -1,12 +1,16 @@
 """Training arguments: their defaults, how many steps, and where checkpoints and log lines fall."""
 
 import math
+import re
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from sentence_transformers import SentenceTransformerTrainingArguments
 
+import st_xling
 from st_xling.data.pairs import COLUMNS
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
@@ -172,3 +176,16 @@ def test_mini_batches_have_rows_or_tokens() -> None:
     with pytest.raises(ValueError, match="got mini_batch_size 8 and mini_batch_num_tokens 512; drop one"):
         arguments(**both)
     assert read({"mini_batch_num_tokens": 512}).recorded()["mini_batch_num_tokens"] == 512
+
+
+def test_the_guide_lists_our_fields_and_every_default_that_differs_from_sentence_transformers() -> None:
+    page = (Path(st_xling.__file__).parent / "docs" / "guide" / "train.md").read_text(encoding="utf-8")
+    section = page.partition("### Training arguments\n")[2].partition("\n### ")[0]
+    theirs = {entry.name: entry.default for entry in fields(SentenceTransformerTrainingArguments)}
+    differing = {
+        entry.name
+        for entry in fields(CrossLingualTrainingArguments)
+        if entry.name not in theirs or entry.default != theirs[entry.name]
+        if entry.default is not MISSING
+    }
+    assert differing - {"report_to"} <= set(re.findall(r"`(\w+)`", section))

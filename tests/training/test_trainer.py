@@ -112,6 +112,19 @@ def test_loss_state_refuses_unknown_and_missing_tensors_and_changes_nothing(make
     torch.testing.assert_close(own_state(two, model), before, rtol=0, atol=0)
 
 
+def test_a_checkpoint_in_the_folder_of_an_earlier_run_has_no_head_of_that_runs_loss(
+    make_model: Make, tmp_path: Path
+) -> None:
+    """Two trainings into one folder, the first by a loss with a head: the second could not load its best checkpoint."""
+    model = make_model()
+    save_loss_state(RTL(model, layers=1), model, tmp_path)
+    assert (tmp_path / "loss.safetensors").exists()
+    plain = TranslationRankingLoss(model)
+    save_loss_state(plain, model, tmp_path)
+    assert not (tmp_path / "loss.safetensors").exists()
+    load_loss_state(plain, model, tmp_path)
+
+
 def test_of_equal_checkpoints_the_later_is_kept(make_model: Make, rows: Dataset, tmp_path: Path) -> None:
     """A development set that every checkpoint solves says nothing; the last one has seen the most text."""
 
