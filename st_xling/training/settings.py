@@ -8,10 +8,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, get_type_hints
 
 from st_xling.training.options import AdapterArguments, EncoderArguments, check_numbers
-from st_xling.training.recipe_files import check_keys, read_options, read_recipe, set_key
+from st_xling.training.recipe_files import check_keys, read_options, read_recipe, read_value, set_key
+from st_xling.utils.lora_options import LoraOptions
 from st_xling.utils.options import nearest_name
 from st_xling.utils.private import dataclass_fields
 from st_xling.utils.tiny_sizes import check_sizes
@@ -65,11 +66,22 @@ def check_settings(name_or_path: str, overrides: Mapping[str, Any]) -> None:
     arguments = raw.get("arguments") or {}
     if isinstance(arguments, Mapping):  # otherwise named below
         check_numbers(arguments, "arguments.")
+        _check_values(arguments)
     names = [name for package, module in _ARGUMENT_FILES for name in dataclass_fields(package, module)]
     if names:  # otherwise the libraries have moved their files, and the recipe's reader finds the fault
         ours = [entry.name for kind in (EncoderArguments, AdapterArguments) for entry in dataclasses.fields(kind)]
         check_keys(arguments, [*ours, *names], "arguments")
         check_trackers(arguments.get("report_to"))
+
+
+def _check_values(arguments: Mapping[str, Any]) -> None:
+    """Raise ``ValueError`` for a value that the annotation of a field of ours excludes."""
+    hints = get_type_hints(EncoderArguments)
+    for name, value in arguments.items():
+        if name == "lora" and isinstance(value, Mapping):
+            LoraOptions(**read_options(LoraOptions, dict(value), "arguments.lora"))
+        elif name in hints and not name.endswith("_strategy"):  # YAML reads a plain no as false
+            read_value(value, hints[name], f"arguments.{name}")
 
 
 def check_tiny(options: Mapping[str, Any]) -> None:

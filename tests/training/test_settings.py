@@ -4,6 +4,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from transformers.integrations.integration_utils import INTEGRATION_TO_CALLBACK
@@ -12,7 +13,7 @@ from st_xling.cli import main
 from st_xling.training import load_recipe
 from st_xling.training.reranker import load_cross_encoder_recipe
 from st_xling.training.retriever import load_retrieval_recipe
-from st_xling.training.settings import TRACKERS, check_trackers
+from st_xling.training.settings import TRACKERS, check_settings, check_trackers
 
 IMPORTED = """
 import sys
@@ -81,3 +82,21 @@ def test_tensorboard_gets_the_losses(tmp_path: Path) -> None:
     found = accumulators.EventAccumulator(str(events))
     found.Reload()
     assert {"train/loss", "train/translation_ranking", "eval/dev_mean_accuracy"} <= {*found.Tags()["scalars"]}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("batches", "onepair", "arguments.batches must be one of 'mixed', 'one_pair': got 'onepair'"),
+        ("group_by_length", "maybe", "arguments.group_by_length must be .*: got 'maybe'"),
+        ("lora.rnk", 4, "arguments.lora has no key 'rnk'; did you mean 'rank'"),
+        ("lora.rank", 0, "lora.rank must be at least 1: got 0"),
+    ],
+)
+def test_values_are_named_before_libraries_load(key: str, value: Any, message: str) -> None:
+    """The command took six seconds to say so."""
+    with pytest.raises(ValueError, match=f"^{message}"):
+        check_settings("dap", {f"arguments.{key}": value})
+    check_settings(
+        "dap", {"arguments.eval_strategy": False, "arguments.lora.rank": 4, "arguments.learning_rate": "5e-5"}
+    )

@@ -24,6 +24,7 @@ from st_xling.training import (
     RankingTrainingArguments,
 )
 from st_xling.training.arguments import fit_to_data
+from st_xling.training.retriever import separate_encoders
 from tests.conftest import PAIRS
 
 Make = Callable[..., Any]
@@ -222,3 +223,15 @@ def test_data_and_translation_evaluator_together(encoder: Any, rows: Dataset, tm
     trainer = train(encoder, tmp_path, rows, evaluator=evaluator, eval_dataset=rows, eval_steps=2)
     assert trainer.args.metric_for_best_model == "eval_dev_mean_accuracy"
     assert any("eval_loss" in entry for entry in trainer.state.log_history)
+
+
+def test_a_retriever_of_two_encoders_in_a_script(encoder: Any, tmp_path: Path) -> None:
+    """By ST's Router and router_mapping; queries reach one encoder, passages the other."""
+    sources, targets = zip(*PAIRS)
+    data = Dataset.from_dict({"query": sources, "passage": targets})
+    model = separate_encoders(encoder)
+    before = {name: weight.clone() for name, weight in model.named_parameters()}
+    train(model, tmp_path, data, router_mapping={"query": "query", "passage": "document"}, mini_batch_size=2)
+    changed = {name.split(".")[2] for name, weight in model.named_parameters() if not weight.equal(before[name])}
+    assert changed == {"query", "document"}
+    assert (model.encode_query([sources[0]]) != model.encode_document([sources[0]])).any()
