@@ -135,6 +135,8 @@ class CrossLingualTrainingArguments(  # type: ignore[misc]  # as above
 
     All arguments of ST and transformers, some with other defaults, and those that ST lacks. Both are listed in
     :class:`~st_xling.training.options.SharedArguments` and :class:`~st_xling.training.options.EncoderArguments`.
+    sentence-transformers' own trainer takes them too, but reads none of ours, and needs ``eval_strategy="no"`` and
+    ``load_best_model_at_end=False`` where nothing is evaluated.
 
     Example:
         >>> arguments = CrossLingualTrainingArguments("run", learning_rate=2e-5, mini_batch_size=32)
