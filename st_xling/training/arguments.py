@@ -15,6 +15,7 @@ from sentence_transformers import SentenceTransformerTrainingArguments
 from sentence_transformers.base.training_args import BaseTrainingArguments
 from sentence_transformers.cross_encoder import CrossEncoderTrainingArguments
 from transformers import HfArgumentParser
+from transformers.trainer_pt_utils import AcceleratorConfig
 from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
 from st_xling.training.options import (
@@ -114,7 +115,11 @@ class TrainerArguments(SharedArguments, BaseTrainingArguments):  # type: ignore[
     def changed(self) -> dict[str, Any]:
         """Return the arguments that differ from the defaults, as plain values, without those of a machine or run."""
         values = self.to_dict()
-        defaults = type(self)(self.output_dir).to_dict()
+        # Other arguments would reset accelerate's state, and break a trainer that has been built: these share it.
+        shared = type(self)(self.output_dir, accelerator_config={"use_configured_state": True})
+        defaults = shared.to_dict()
+        defaults["accelerator_config"] = AcceleratorConfig().to_dict()
+        del defaults["accelerator_config"]["use_configured_state"]  # which to_dict() of arguments leaves out
         left_out = (*_OF_THE_RUN, *_OF_THE_MACHINE)
         return {name: value for name, value in values.items() if value != defaults.get(name) and name not in left_out}
 

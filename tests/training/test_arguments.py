@@ -136,6 +136,18 @@ def test_what_is_recorded_makes_the_same_arguments_again() -> None:
         replaced(made, learning_rat=1)
 
 
+def test_a_trainer_survives_what_is_said_of_its_arguments(tmp_path: Path) -> None:
+    """Arguments made after a trainer reset accelerate's state: training ended with "no attribute distributed_type"."""
+    built = trainer(tmp_path, max_steps=1)
+    assert "output_dir" not in built.args.changed() and "accelerator_config" not in arguments().changed()
+    changed = arguments(accelerator_config={"even_batches": False}).changed()["accelerator_config"]
+    assert changed["even_batches"] is False
+    again = trainer(tmp_path / "again", max_steps=1)
+    again.args.changed()
+    again.train()
+    assert again.state.global_step == 1
+
+
 def test_a_cpu_has_bfloat16_too() -> None:
     """Sentence-transformers refuses it on a machine without a GPU unless it is told that the CPU is meant."""
     made = fitted(bf16=True)
