@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from datasets import Dataset, IterableDataset, SplitDict, SplitInfo, concatenate_datasets
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.training_args import MultiDatasetBatchSamplers
 from tokenizers import Tokenizer
 
 from st_xling.data.batches import apportion, language_shares
@@ -128,7 +129,11 @@ def epoch_rows(data: Any, arguments: Any, *, processes: int | None = None) -> in
     parts = list(data.values()) if isinstance(data, dict) else [data]
     if not all(hasattr(part, "__len__") for part in parts):
         return None
-    rows = sum(map(len, parts))
+    sizes = [len(part) for part in parts]
+    if getattr(arguments, "multi_dataset_batch_sampler", None) == MultiDatasetBatchSamplers.ROUND_ROBIN:
+        rows = min(sizes) * len(sizes)  # an epoch ends with the smallest data set
+    else:
+        rows = sum(sizes)
     size = arguments.per_device_train_batch_size * (arguments.world_size if processes is None else processes)
     if not isinstance(arguments, EncoderArguments) or arguments.batches != "one_pair" or rows < size:
         return rows

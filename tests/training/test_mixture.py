@@ -188,3 +188,10 @@ def test_shares_and_streams_are_logged(data: dict[str, Dataset], logged: Any) ->
     assert logged() == ""
     prepare({"vi-en": data["vi-en"].to_iterable_dataset()}, options).log(options.batches)
     assert "first 50 rows" in logged()
+
+
+def test_an_epoch_in_turn_ends_with_the_smallest_data_set(data: dict[str, Dataset]) -> None:
+    """The steps between evaluations were a share of steps that are never made."""
+    in_turn = CrossLingualTrainingArguments("run", multi_dataset_batch_sampler="round_robin")
+    assert mixture.epoch_rows(data, in_turn) == 100
+    assert mixture.epoch_rows(data, CrossLingualTrainingArguments("run")) == 250
