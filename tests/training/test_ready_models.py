@@ -147,7 +147,7 @@ def test_early_stopping_and_callbacks(ready: Path, data: Any, constant: Any, tmp
     assert result.steps == 3 and steps.made == [1, 2, 3]  # the first score, and two that are not better
     again = train(recipe, data, out, model=str(ready), evaluator=constant, callbacks=[steps], resume=True)
     assert again.steps == 3 and len(steps.made) == 3  # it had ended
-    with pytest.raises(ValueError, match="early_stopping_patience needs development text"):
+    with pytest.raises(ValueError, match="early_stopping_patience needs evaluations to stop by: got none"):
         train(recipe, data, tmp_path / "other", model=str(ready))
 
 
@@ -156,9 +156,9 @@ def test_a_run_is_resumed_for_longer(ready: Path, data: Any, tmp_path: Path, log
     out, steps = tmp_path / "run", Steps()
     options: dict[str, Any] = {"model": str(ready), "callbacks": [steps]}
     train(short(), data, out, **options)
-    longer = short(arguments__max_steps=7, arguments__report_to="none")
+    longer = short(arguments__max_steps=7, arguments__save_total_limit=3)
     result = train(longer, data, out, **options, resume=True, command="longer")
-    changed = "max_steps 4 → 7, report_to None → none"
+    changed = "max_steps 4 → 7, save_total_limit 2 → 3"
     assert f"resume continues with other options than the run began with: {changed}" in logged()
     assert result.steps == 7 and steps.made == [1, 2, 3, 4, 5, 6, 7]
     manifest = RunFolder(out).read_manifest()
