@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import sys
@@ -52,11 +53,37 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Commands explain their own errors: this one is of a help that cannot be written, as onto a full disk.
         print(f"st-xling: error: stdout cannot be written: {error}", file=sys.stderr)
         status = 2
+    status = end_stdout(status)
     if os.environ.get("WORLD_SIZE", "1") == "1":
         return status
     from st_xling.utils.distributed import end_process
 
     return end_process(status)
+
+
+def end_stdout(status: int) -> int:
+    """Write what is still in the buffer of stdout, which a command may not have seen fail.
+
+    Args:
+        status: Exit status of the command.
+
+    Returns:
+        The same; of a command that succeeded 1 if the reader of stdout has ended, as ``head`` does, and 2 if stdout
+        cannot be written, as on a full disk.
+    """
+    try:
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        failed = 1
+    except OSError as error:
+        failed = 2
+        if status == 0:
+            print(f"st-xling: error: stdout cannot be written: {error}", file=sys.stderr)
+    # Python would write the buffer once more when it ends, report that in words of its own, and exit with 120.
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return status or failed
 
 
 def load_app() -> Any:

@@ -1,9 +1,11 @@
 """The one command: ``--json`` on every command, a file or stdout with nothing else, and a reader that ends."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,10 +46,22 @@ def test_stdout_is_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--out - and --json -" in capsys.readouterr().err
 
 
-def test_a_reader_of_stdout_that_ends() -> None:
-    """As ``head``: not a word."""
+@pytest.fixture(params=["buffered", "unbuffered"])
+def environment(request: pytest.FixtureRequest) -> dict[str, str]:
+    """Python's standard output with and without its buffer, whatever the tests were started with."""
+    plain = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return plain if request.param == "buffered" else {**plain, "PYTHONUNBUFFERED": "1"}
+
+
+def test_a_reader_of_stdout_that_ends(environment: dict[str, str]) -> None:
+    """As ``head``: not a word.
+
+    With the usual buffer, status 120 and Python's own complaint came after the command, which our tests, run without
+    it, did not see.
+    """
     command = [sys.executable, "-m", "st_xling.cli", "train", "--list"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ran:
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=environment, **pipes) as ran:
         assert ran.stdout is not None
         ran.stdout.close()
         _, err = ran.communicate(timeout=100)
@@ -56,11 +70,11 @@ def test_a_reader_of_stdout_that_ends() -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 @pytest.mark.parametrize("words", ["--help", "train --list"])
-def test_a_full_disk_behind_stdout(words: str) -> None:
+def test_a_full_disk_behind_stdout(words: str, environment: dict[str, str]) -> None:
     """A help redirected onto a full disk ended in forty lines of typer's and rich's."""
     with Path("/dev/full").open("wb") as full:
         command = [sys.executable, "-m", "st_xling.cli", *words.split()]
-        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=100)
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=100, env=environment)
     assert ran.returncode == 2 and ran.stderr.count("\n") == 1 and "No space left" in ran.stderr, ran.stderr
 
 
