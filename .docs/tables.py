@@ -11,20 +11,21 @@ from typing import Any, get_type_hints
 
 import typer
 import yaml
+from sentence_transformers.base.training_args import BaseTrainingArguments
 
 import st_xling
 from st_xling.cli import load_app
 from st_xling.data import spec
 from st_xling.mining.filters import FILTERS
 from st_xling.training.adapter import AdapterRecipe
-from st_xling.training.arguments import OURS, TrainingOptions
+from st_xling.training.options import EncoderArguments, OptimizationArguments, SharedArguments
 from st_xling.training.recipe import OBJECTIVES, Recipe
 from st_xling.training.recipe_files import recipe_names
-from st_xling.training.reranker import CrossEncoderRecipe
+from st_xling.training.reranker import CrossEncoderRecipe, RankingLoss
 from st_xling.training.retriever import RetrievalRecipe
 
 ROOT = Path(st_xling.__file__).parent
-COMMON = ("name", "summary", "training")
+COMMON = ("name", "summary", "arguments")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -64,7 +65,7 @@ def keys(kind: type, prefix: str = "") -> Iterator[list[str]]:
         part, name = hints[entry.name], f"{prefix}{entry.name}"
         if entry.name in COMMON and not prefix:
             continue
-        if dataclasses.is_dataclass(part) and "read" not in entry.metadata:
+        if dataclasses.is_dataclass(part) and part is not RankingLoss:  # which has a name and options of its own
             yield from keys(part, f"{name}.")  # type: ignore[arg-type]
         else:
             meaning = texts.get(entry.name) or (first(kind) if prefix else "")
@@ -72,10 +73,12 @@ def keys(kind: type, prefix: str = "") -> Iterator[list[str]]:
 
 
 def training(names: Sequence[str]) -> str:
-    texts = explained(TrainingOptions)
-    fields = {entry.name: entry for entry in dataclasses.fields(TrainingOptions)}
+    texts: dict[str, str] = {}
+    for kind in (OptimizationArguments, SharedArguments, EncoderArguments):
+        texts |= explained(kind)
+    fields = {entry.name: entry for entry in dataclasses.fields(EncoderArguments)}
     return table(
-        ["key", "default", "meaning"], [[code(name), default(fields[name]), texts.get(name, "")] for name in names]
+        ["argument", "default", "meaning"], [[code(name), default(fields[name]), texts.get(name, "")] for name in names]
     )
 
 
@@ -165,15 +168,16 @@ def tables() -> dict[str, str]:
         "adapter": AdapterRecipe,
         "cross-encoder": CrossEncoderRecipe,
     }
-    names = [entry.name for entry in dataclasses.fields(TrainingOptions) if entry.name != "arguments"]
+    names = [entry.name for entry in dataclasses.fields(EncoderArguments)]
+    of_st = {entry.name for entry in dataclasses.fields(BaseTrainingArguments)}
     return {
         "commands": commands(),
         "recipes": recipes(),
         "recipe_keys": table(
             ["of", "key", "default", "meaning"], [[of, *row] for of, kind in kinds.items() for row in keys(kind)]
         ),
-        "training_of_st": training([name for name in names if name not in OURS]),
-        "training_of_ours": training([name for name in names if name in OURS]),
+        "training_of_st": training([name for name in names if name in of_st]),
+        "training_of_ours": training([name for name in names if name not in of_st]),
         "objectives": objectives(),
         "recipe_files": "\n\n".join(f"### {name}\n\n```yaml\n{text}```" for name, text in recipe_files().items()),
         "data_forms": "\n\n".join(map(prose, str(inspect.getdoc(spec)).split("\n\n"))),
