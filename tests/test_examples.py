@@ -81,7 +81,7 @@ def excepted(line: str) -> str | None:
 
 def shorter(words: list[str]) -> list[str]:
     """Return the words of a command that ends soon."""
-    if {"--print", "--list"} & set(words):  # nothing is trained, and --max-steps would be refused
+    if {"--print", "--print-python", "--list"} & set(words):  # nothing is trained; --max-steps may be refused
         return words
     if "--epochs" in words:  # which --max-steps excludes
         start = words.index("--epochs")
@@ -185,7 +185,7 @@ def check(example: Example, folder: Path, stdout: str) -> None:
         assert (folder / example.after("--out")[0] / "README.md").is_file()
     if "-" in example.after("--out"):
         assert all(len(line.split("\t")) > 1 or line.startswith("{") for line in stdout.splitlines()) and stdout
-    elif {"--dry-run", "--list", "--print"} & {*example.words}:
+    elif {"--dry-run", "--list", "--print", "--print-python"} & {*example.words}:
         assert stdout.strip()
     else:
         assert re.search(SAYS.get(example.words[0], SIGNATURE), stdout), stdout
