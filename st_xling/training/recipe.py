@@ -243,12 +243,12 @@ def trains_by_recipe(function: Function) -> Function:
     Args:
         function: Trains by a recipe, and takes its own options by keyword.
     """
-    own = inspect.signature(function).parameters
+    keywords = inspect.signature(function).parameters
     names = [entry.name for entry in dataclasses.fields(CrossLingualTrainingArguments)]
 
     def explain(name: str, value: Any) -> str | None:
-        [nearest] = difflib.get_close_matches(name, [*own, *names], n=1, cutoff=0.5) or [""]
-        if nearest not in names or nearest in own:
+        [nearest] = difflib.get_close_matches(name, [*keywords, *names], n=1, cutoff=0.5) or [""]
+        if nearest not in names or nearest in keywords:
             return None
         setting = f"load_recipe(…, overrides={{'arguments.{nearest}': {value!r}}})"
         return f"training arguments are set in the recipe, by {setting}"
