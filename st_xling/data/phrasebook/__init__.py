@@ -40,10 +40,13 @@ def check_language(language: str) -> str:
 @cache
 def _column(name: str) -> list[str]:
     """Read a column of the Parquet file, in the order of its rows."""
+    import pyarrow
     from pyarrow.parquet import ParquetFile
 
-    with (files(__package__) / "phrases.parquet").open("rb") as file:
-        return ParquetFile(file).read(columns=[name])[name].to_pylist()
+    # Bytes, as Arrow's threads would read a Python file under the lock of the interpreter: where the process ends
+    # right after, one of them is now and then still waiting for it, and aborts the process.
+    file = pyarrow.BufferReader((files(__package__) / "phrases.parquet").read_bytes())
+    return ParquetFile(file).read(columns=[name])[name].to_pylist()
 
 
 @cache
