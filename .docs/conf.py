@@ -45,7 +45,16 @@ napoleon_custom_sections = ["Source", "Requirements", "Inputs", "Relations"]
 
 #: Packages in the order of layers; a name that several list is described where it comes first.
 PACKAGES = [
-    *("data", "data.phrasebook", "data.retrieval", "models", "models.slim", "losses", "training", "training.transfer"),
+    *(
+        "data",
+        "data.phrasebook",
+        "data.retrieval",
+        "models",
+        "models.slim",
+        "losses",
+        "training",
+        "training.cross_lingual_transfer",
+    ),
     *("mining", "reranking", "evaluation", "metrics", "hub", "reproduce"),
 ]
 

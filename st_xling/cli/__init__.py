@@ -88,7 +88,7 @@ def end_stdout(status: int) -> int:
 
 def load_app() -> Any:
     """Return the typer application with all commands, in the order of its help."""
-    from st_xling.cli import train, evaluate, mine, rerank, tools  # noqa: F401, I001
+    from st_xling.cli import training, evaluation, mining, reranking, tools  # noqa: F401, I001
     from st_xling.cli.app import app
 
     return app

@@ -205,7 +205,7 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Check the parameters, and call the function of the command with those that it declares."""
-        from st_xling.utils.console import console, explain, hide_passwords
+        from st_xling.utils.terminal import console, explain, hide_passwords
 
         call: Call = ctx.obj
         is_main = os.environ.get("RANK", "0") == "0"
@@ -359,7 +359,7 @@ def check_model(name: str, revision: str | None) -> None:
     from huggingface_hub.constants import HF_HUB_OFFLINE
     from huggingface_hub.errors import GatedRepoError, RemoteEntryNotFoundError
 
-    from st_xling.utils.console import first_line
+    from st_xling.utils.terminal import first_line
     from st_xling.utils.text import home_path
 
     if home_path(name).is_file():

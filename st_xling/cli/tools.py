@@ -148,7 +148,7 @@ def slim(
     Text is parallel as train takes it, a text a line, or JSON lines with "text". Use much of it, of many kinds: tokens
     that do not occur in it are removed, and words that need them are spelled in smaller pieces.
     """
-    from st_xling.data.language_texts import check_language_texts
+    from st_xling.data.texts_by_language import check_language_texts
 
     check_language_texts(data, languages or (), skip_bad_lines=context.params["skip_bad_lines"])  # before torch
     from st_xling.models.slim import slim_model
@@ -252,7 +252,7 @@ def reproduce(
     loaded.check_data(folder)
     # Only now what needs torch: errors of names are told at once.
     from st_xling.reproduce import reproduce as run
-    from st_xling.reproduce.report import text
+    from st_xling.reproduce.reports import text
 
     results = run(loaded, out, data=folder, jobs=jobs, overwrite=overwrite)
     print(text(results))

@@ -28,7 +28,7 @@ def hold_out(
 
     A row goes to development when the hash of its target text falls below one share for all data sets: an English
     sentence is on the same side for every language, and on the same side tomorrow. Texts count as the leak check
-    counts them (:func:`~st_xling.data.text_columns.leak_key`), so that no spelling in other case trains on what
+    counts them (:func:`~st_xling.data.text_cells.leak_key`), so that no spelling in other case trains on what
     evaluates. Development rows of a stream come from its first 50,000; their texts are then skipped wherever they come.
 
     Args:
@@ -104,7 +104,7 @@ def hold_out_streams(
 
     Their target texts are then skipped wherever they come in any stream, so that none is trained on.
     """
-    from st_xling.data.text_columns import leak_key
+    from st_xling.data.text_cells import leak_key
 
     heads = {name: head(stream, rows) for name, stream in data.items()}
     _, dev = _hold_out_rows(heads, pairs=pairs, share=share, column=column)
@@ -132,7 +132,7 @@ def _check_column(part: Any, column: str) -> None:
 
 def _may_train(row: Mapping[str, str], held: frozenset[str], column: str) -> bool:
     """Return whether a row's target text is not held out."""
-    from st_xling.data.text_columns import leak_key
+    from st_xling.data.text_cells import leak_key
 
     return leak_key(row[column]) not in held
 
@@ -141,7 +141,7 @@ def _candidates(dataset: Dataset, limit: int, column: str) -> dict[int, str]:
     """Row → normalized target text, of the rows whose key is below ``limit``."""
     import numpy as np
 
-    from st_xling.data.text_columns import column_batches, exact_keys, leak_key
+    from st_xling.data.text_cells import column_batches, exact_keys, leak_key
 
     found: dict[int, str] = {}
     rows = 0

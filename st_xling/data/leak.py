@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from st_xling._version import __version__
-from st_xling.data.language_texts import load_texts
 from st_xling.data.read import load_data_specs
 from st_xling.data.retrieval.retrieval_set import load_retrieval_specs
 from st_xling.data.spec import split_spec, unique_name
 from st_xling.data.test_sets import read_bucc, read_tatoeba
-from st_xling.utils.console import progress_bar
+from st_xling.data.texts_by_language import load_texts
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.tables import format_table
+from st_xling.utils.terminal import progress_bar
 from st_xling.utils.text import file_ending, home_path, plain_or_packed, unpacked_name
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
 
-    from st_xling.data.text_columns import Hashes
+    from st_xling.data.text_cells import Hashes
 
 logger = logging.getLogger(__name__)
 
@@ -124,7 +124,7 @@ def leaks(
 ) -> LeakReport:
     """Find the sentences of the evaluation sets that occur, on either side, in the training sets.
 
-    Two texts are the same if their :func:`~st_xling.data.text_columns.leak_key` is: NFKC, case folded, letters, marks
+    Two texts are the same if their :func:`~st_xling.data.text_cells.leak_key` is: NFKC, case folded, letters, marks
     and numbers only. Near duplicates are not found. The evaluation sets' 64-bit hashes are held in memory, the training
     text is read once, in batches; some chance match has a probability of (training x evaluation texts) / 2^64.
 
@@ -148,7 +148,7 @@ def leaks(
     """
     import numpy as np
 
-    from st_xling.data.text_columns import NORMALISATION, find_sorted, text_hashes
+    from st_xling.data.text_cells import NORMALISATION, find_sorted, text_hashes
 
     train = _by_name(train, TRAINING)
     evaluation = _by_name(evaluation, EVALUATION)
@@ -202,7 +202,7 @@ def leaks(
 
 def _sides(hashes: Sequence[Hashes], digest: Any) -> dict[str, Hashes]:
     """Name the hashes of one column or two, and add them to the digest; of two also return those of the pairs."""
-    from st_xling.data.text_columns import pair_hashes
+    from st_xling.data.text_cells import pair_hashes
 
     for column in hashes:
         digest.update(column.astype("<u8").tobytes())

@@ -53,10 +53,10 @@ from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.sides import check_languages, check_sides, language_pairs
 from st_xling.data.spec import OPTIONS, DataSpec, paired_languages, parse_spec, phrase_sample, split_spec, unique_name
 from st_xling.data.test_sets import HUB_TEST_SETS, hub_pairs
-from st_xling.utils.console import first_line
 from st_xling.utils.io import file_sha256
 from st_xling.utils.languages import UNKNOWN, check_language_code, language_name, pair_in_name, pair_languages
 from st_xling.utils.private import fingerprint, with_features
+from st_xling.utils.terminal import first_line
 from st_xling.utils.text import (
     PACKED,
     ParallelTextError,

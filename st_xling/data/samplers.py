@@ -15,7 +15,7 @@ from torch.utils.data import SequentialSampler
 
 from st_xling.data.batches import WINDOW_BATCHES, apportion, arrange, draw, language_shares, shuffled
 from st_xling.data.pairs import COLUMNS, LANGUAGE_COLUMNS, pair_rows, stream_rows
-from st_xling.data.text_columns import exact_keys, row_keys, text_lengths
+from st_xling.data.text_cells import exact_keys, row_keys, text_lengths
 
 if TYPE_CHECKING:
     from datasets import IterableDataset

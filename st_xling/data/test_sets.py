@@ -17,8 +17,8 @@ from st_xling.data.check import FaultLog
 from st_xling.data.columns import Layout
 from st_xling.data.formats import fixed_columns, moses_rows, pair_tables
 from st_xling.data.pairs import COLUMNS, require_rows
-from st_xling.utils.console import first_line
 from st_xling.utils.languages import canonical_language, match_language, pair_languages
+from st_xling.utils.terminal import first_line
 from st_xling.utils.text import is_blank, plain_or_packed, unpacked_name
 
 if TYPE_CHECKING:

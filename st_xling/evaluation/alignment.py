@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from st_xling._version import __version__
 from st_xling.evaluation.results import EvaluationResult
 from st_xling.models.align import AlignmentMethod, align_by_layers, split_words
-from st_xling.models.backbone import backbone
+from st_xling.models.backbones import backbone
 from st_xling.models.view import model_options
 from st_xling.utils.signature import sha8, sign
 from st_xling.utils.tables import Column, Row, format_table

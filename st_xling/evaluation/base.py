@@ -11,7 +11,7 @@ import numpy as np
 from sentence_transformers.base.evaluation import BaseEvaluator
 
 from st_xling.evaluation.results import UNNAMED, EvaluationResult
-from st_xling.models.encode import Role
+from st_xling.models.encoding import Role
 from st_xling.models.normalization import encode_by_language, language_routes
 from st_xling.models.view import model_options
 from st_xling.utils.languages import match_language

@@ -16,7 +16,7 @@ from st_xling.evaluation.base import EvaluatorOptions, ModelUse, SignedEvaluator
 from st_xling.evaluation.measures import MINING_MEASURES, EvaluatedPairs, row_thresholds
 from st_xling.evaluation.pictures import score_histogram
 from st_xling.evaluation.results import EvaluationResult
-from st_xling.mining.mine import mine
+from st_xling.mining.mined_pairs import mine
 from st_xling.mining.thresholds import PublishedThreshold, canonical_pair, correct_pairs
 from st_xling.utils.languages import pair_languages, split_pair
 from st_xling.utils.options import Margin, Retrieval, check_by_name

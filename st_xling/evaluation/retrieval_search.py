@@ -15,10 +15,10 @@ import numpy as np
 import torch
 
 from st_xling.data.retrieval import RetrievalSet
-from st_xling.models.encode import Role
+from st_xling.models.encoding import Role
 from st_xling.models.normalization import encode_by_language
-from st_xling.utils.console import progress_bar
 from st_xling.utils.options import require
+from st_xling.utils.terminal import progress_bar
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from st_xling.data.hard_translations import HARD_CATEGORIES, hard_translations
+from st_xling.data.hard_translation_sets import HARD_CATEGORIES, hard_translations
 from st_xling.evaluation.base import ModelUse, sign_use
 from st_xling.evaluation.results import EvaluationResult
 from st_xling.evaluation.tatoeba import count_repeats
 from st_xling.mining.margins import check_aligned
-from st_xling.mining.mine import Xsim, best_targets, xsim
+from st_xling.mining.mined_pairs import Xsim, best_targets, xsim
 from st_xling.models.normalization import encode_by_language
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.options import Margin, check_by_name

@@ -28,10 +28,10 @@ from st_xling.evaluation.results import Row, SavedResults
 from st_xling.hub.card_facts import CARD, CARD_FILE, TASKS, CardFacts, CardOptions
 from st_xling.losses.base import bibtex
 from st_xling.training.development import FEWEST_STEPS
-from st_xling.utils.console import duration
 from st_xling.utils.io import write_atomic, write_json
 from st_xling.utils.languages import canonical_language, language_name
 from st_xling.utils.paths import shown_command
+from st_xling.utils.terminal import duration
 
 # Language → a sentence, a question that it answers, and another sentence; the same in all languages.
 with Path(__file__).with_name("examples.tsv").open(encoding="utf-8", newline="") as _file:

@@ -1,16 +1,16 @@
 """Objectives: a pure tensor function and the module that feeds it, one a file.
 
-- ``translation_ranking``: TR: which of the batch is the translation?
-- ``representation_translation``: RTL: rebuild the translation from the source's token states
-- ``translation_language_modeling``: MLM and TLM: guess hidden words
-- ``word_alignment``: WA: attention between the sentences should agree both ways
-- ``semantic_contrastive``: semaCL: translations against every other sentence
-- ``language_contrastive``: langCL: no other sentence should tell a pair's languages apart
-- ``cross_unmasking``: guess hidden words with the help of the translation's embedding (MEXMA)
-- ``embedding_distance``: translations in the same place
-- ``koleo``: every sentence away from its nearest neighbor
-- ``in_batch_ranking``: IR: which of the batch's passages answers the query?
-- ``siamese_contrastive``: SF: translations near, chosen negatives a margin away
+- ``translation_ranking_loss``: TR: which of the batch is the translation?
+- ``representation_translation_loss``: RTL: rebuild the translation from the source's token states
+- ``translation_language_modeling_loss``: MLM and TLM: guess hidden words
+- ``word_alignment_loss``: WA: attention between the sentences should agree both ways
+- ``semantic_contrastive_loss``: semaCL: translations against every other sentence
+- ``language_contrastive_loss``: langCL: no other sentence should tell a pair's languages apart
+- ``cross_unmasking_loss``: guess hidden words with the help of the translation's embedding (MEXMA)
+- ``embedding_distance_loss``: translations in the same place
+- ``koleo_loss``: every sentence away from its nearest neighbor
+- ``in_batch_ranking_loss``: IR: which of the batch's passages answers the query?
+- ``siamese_contrastive_loss``: SF: translations near, chosen negatives a margin away
 - ``base``: what they have in common; sums of them, and of sentence-transformers' losses, over
   one encoder pass
 - ``cached``: any of them with large batches in small memory
@@ -27,26 +27,28 @@ from st_xling.losses.base import Term as Term
 from st_xling.losses.base import TokenLevelLoss as TokenLevelLoss
 from st_xling.losses.base import make as make
 from st_xling.losses.cached import CachedLoss as CachedLoss
-from st_xling.losses.cross_unmasking import CrossUnmaskingLoss as CrossUnmaskingLoss
-from st_xling.losses.embedding_distance import EmbeddingDistanceLoss as EmbeddingDistanceLoss
-from st_xling.losses.embedding_distance import embedding_distance as embedding_distance
+from st_xling.losses.cross_unmasking_loss import CrossUnmaskingLoss as CrossUnmaskingLoss
+from st_xling.losses.embedding_distance_loss import EmbeddingDistanceLoss as EmbeddingDistanceLoss
+from st_xling.losses.embedding_distance_loss import embedding_distance as embedding_distance
 from st_xling.losses.gather import GatheredBatch as GatheredBatch
-from st_xling.losses.in_batch_ranking import InBatchRankingLoss as InBatchRankingLoss
-from st_xling.losses.koleo import KoleoLoss as KoleoLoss
-from st_xling.losses.koleo import koleo as koleo
-from st_xling.losses.language_contrastive import LanguageContrastiveLoss as LanguageContrastiveLoss
-from st_xling.losses.language_contrastive import language_contrastive as language_contrastive
-from st_xling.losses.representation_translation import RepresentationTranslationLoss as RepresentationTranslationLoss
-from st_xling.losses.semantic_contrastive import SemanticContrastiveLoss as SemanticContrastiveLoss
-from st_xling.losses.semantic_contrastive import semantic_contrastive as semantic_contrastive
-from st_xling.losses.siamese_contrastive import SiameseContrastiveLoss as SiameseContrastiveLoss
-from st_xling.losses.siamese_contrastive import siamese_contrastive as siamese_contrastive
-from st_xling.losses.translation_language_modeling import (
+from st_xling.losses.in_batch_ranking_loss import InBatchRankingLoss as InBatchRankingLoss
+from st_xling.losses.koleo_loss import KoleoLoss as KoleoLoss
+from st_xling.losses.koleo_loss import koleo as koleo
+from st_xling.losses.language_contrastive_loss import LanguageContrastiveLoss as LanguageContrastiveLoss
+from st_xling.losses.language_contrastive_loss import language_contrastive as language_contrastive
+from st_xling.losses.representation_translation_loss import (
+    RepresentationTranslationLoss as RepresentationTranslationLoss,
+)
+from st_xling.losses.semantic_contrastive_loss import SemanticContrastiveLoss as SemanticContrastiveLoss
+from st_xling.losses.semantic_contrastive_loss import semantic_contrastive as semantic_contrastive
+from st_xling.losses.siamese_contrastive_loss import SiameseContrastiveLoss as SiameseContrastiveLoss
+from st_xling.losses.siamese_contrastive_loss import siamese_contrastive as siamese_contrastive
+from st_xling.losses.translation_language_modeling_loss import (
     TranslationLanguageModelingLoss as TranslationLanguageModelingLoss,
 )
-from st_xling.losses.translation_ranking import TranslationRankingLoss as TranslationRankingLoss
-from st_xling.losses.translation_ranking import translation_ranking as translation_ranking
-from st_xling.losses.word_alignment import WordAlignmentLoss as WordAlignmentLoss
-from st_xling.losses.word_alignment import word_alignment as word_alignment
+from st_xling.losses.translation_ranking_loss import TranslationRankingLoss as TranslationRankingLoss
+from st_xling.losses.translation_ranking_loss import translation_ranking as translation_ranking
+from st_xling.losses.word_alignment_loss import WordAlignmentLoss as WordAlignmentLoss
+from st_xling.losses.word_alignment_loss import word_alignment as word_alignment
 
 __all__ = sorted(name for name, value in globals().items() if getattr(value, "__module__", "").startswith("st_xling"))

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from st_xling.losses.gather import are_saved, average_heads, own_parameters, sum_over_processes
-from st_xling.losses.length_groups import encode_rows
+from st_xling.losses.rows_by_length import encode_rows
 from st_xling.models.heads import new_heads
 
 logger = logging.getLogger(__name__)
@@ -470,7 +470,8 @@ def mean_of_parts(parts: list[Part]) -> Tensor:
 def encode_columns(model: nn.Module, columns: list[dict[str, Any]], *, needed: bool = True) -> Batch:
     """Encode all columns in one pass where they preprocess alike, else one by one; same values either way.
 
-    On a CPU that pass encodes texts of similar length together, see :func:`~st_xling.losses.length_groups.encode_rows`.
+    On a CPU that pass encodes texts of similar length together, see
+    :func:`~st_xling.losses.rows_by_length.encode_rows`.
 
     Args:
         model: A ``SentenceTransformer``, possibly wrapped for distributed training.

@@ -46,7 +46,7 @@ from st_xling.losses.mini_batches import (
     row_lengths,
     take_rows,
 )
-from st_xling.losses.translation_ranking import text_ids
+from st_xling.losses.translation_ranking_loss import text_ids
 from st_xling.models.fast_linear import in_backward_pass
 
 #: Rows that stay together where token-level terms read a batch: RepresentationTranslationLoss, in both directions,

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from st_xling.models.backbone import Backbone, cls_mask, right_align, sep_mask
+from st_xling.models.backbones import Backbone, cls_mask, right_align, sep_mask
 from st_xling.utils.options import check_choice
 
 Positions = Literal["restarting", "running"]

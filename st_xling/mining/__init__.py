@@ -6,28 +6,27 @@
 - ``encoding``: encoders that embed text files into a store; ``vectors``: an encoder, a store or an array by side
 - ``search``: nearest neighbors in both directions, by ``find_neighbors``: exact, by FAISS, or on a cluster (``ray``)
 - ``margins``: margin scores, of candidates or of given pairs
-- ``mine``: neighbors, margins and a retrieval rule together: the main function of the package; xsim
+- ``mined_pairs``: neighbors, margins and a retrieval rule together: the main function of the package; xsim
 - ``thresholds``: tune the threshold on gold pairs, or use the one in a model's ``mining.json``
-- ``calibrate``: estimate the threshold from known translations added to the text
+- ``calibration``: estimate the threshold from known translations added to the text
 - ``score_mixture``: estimate the threshold from the scores alone
 - ``documents``: align the sentences of a document and its translation, in order
 - ``filters``: reject mined pairs with a reason code: copies, lengths, numbers, languages
 - ``numbers``: numbers written with digits, and whether those of two sentences contradict
 - ``pipeline``: mine two text files, align documents, score a file of pairs, or estimate what mining takes
 
-All names are loaded on first use, but for the two functions that have the names of their modules.
+All names are loaded on first use.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from st_xling.mining.calibrate import calibrate as calibrate
-from st_xling.mining.mine import mine as mine
 from st_xling.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from st_xling.mining.calibrate import Calibration as Calibration
+    from st_xling.mining.calibration import Calibration as Calibration
+    from st_xling.mining.calibration import calibrate as calibrate
     from st_xling.mining.documents import SentenceGroup as SentenceGroup
     from st_xling.mining.documents import align_documents as align_documents
     from st_xling.mining.documents import overlap_texts as overlap_texts
@@ -38,15 +37,16 @@ if TYPE_CHECKING:
     from st_xling.mining.filters import RejectedPair as RejectedPair
     from st_xling.mining.margins import margin_scores as margin_scores
     from st_xling.mining.margins import score_pairs as score_pairs
-    from st_xling.mining.mine import MinedPairs as MinedPairs
-    from st_xling.mining.mine import Xsim as Xsim
-    from st_xling.mining.mine import best_pairs as best_pairs
-    from st_xling.mining.mine import xsim as xsim
-    from st_xling.mining.pipeline.align_texts import align_texts as align_texts
-    from st_xling.mining.pipeline.align_texts import pair_documents as pair_documents
-    from st_xling.mining.pipeline.mine_texts import mine_texts as mine_texts
-    from st_xling.mining.pipeline.mine_texts import plan_mining as plan_mining
-    from st_xling.mining.pipeline.score_texts import score_texts as score_texts
+    from st_xling.mining.mined_pairs import MinedPairs as MinedPairs
+    from st_xling.mining.mined_pairs import Xsim as Xsim
+    from st_xling.mining.mined_pairs import best_pairs as best_pairs
+    from st_xling.mining.mined_pairs import mine as mine
+    from st_xling.mining.mined_pairs import xsim as xsim
+    from st_xling.mining.pipeline.document_alignment import align_texts as align_texts
+    from st_xling.mining.pipeline.document_alignment import pair_documents as pair_documents
+    from st_xling.mining.pipeline.pair_scoring import score_texts as score_texts
+    from st_xling.mining.pipeline.text_mining import mine_texts as mine_texts
+    from st_xling.mining.pipeline.text_mining import plan_mining as plan_mining
     from st_xling.mining.score_mixture import ThresholdEstimate as ThresholdEstimate
     from st_xling.mining.score_mixture import estimate_threshold as estimate_threshold
     from st_xling.mining.search.approximate import approximate_neighbors as approximate_neighbors
@@ -67,4 +67,3 @@ if TYPE_CHECKING:
     from st_xling.mining.thresholds import publish_thresholds as publish_thresholds
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)
-__all__ += ["calibrate", "mine"]

@@ -18,16 +18,16 @@ from st_xling.mining.ray import check_engine, map_on_ray
 from st_xling.mining.store import BY_LANGUAGE, STORED_NAMES, EmbeddingStore, Manifest, model_identity, write_shards
 from st_xling.mining.text import MiningText, TextSummary, summarize
 from st_xling.models import load_encoder
-from st_xling.models.encode import count_truncated, warn_of_truncated
-from st_xling.models.encode import encode as embed
+from st_xling.models.encoding import count_truncated, warn_of_truncated
+from st_xling.models.encoding import encode as embed
 from st_xling.models.normalization import in_language, language_route, language_tasks
 from st_xling.models.view import model_options
-from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.lazy_model import LazyModel
 from st_xling.utils.options import Engine, StoreDtype, TextFormat, check_choice, helpful_arguments
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.signature import name_of
+from st_xling.utils.terminal import progress_bar
 
 logger = logging.getLogger(__name__)
 

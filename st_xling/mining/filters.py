@@ -25,7 +25,7 @@ import numpy as np
 from rapidfuzz import process
 from rapidfuzz.distance import Indel
 
-from st_xling.mining.mine import MinedPairs
+from st_xling.mining.mined_pairs import MinedPairs
 from st_xling.mining.numbers import REMEMBERED, contradiction
 from st_xling.utils.identifiable import identifiable_part, identifiers, ordinary_part, without_identifiers
 from st_xling.utils.identify import NO_LANGUAGE, LanguageUnknown, expected_labels, expected_odds, main_language

@@ -32,9 +32,9 @@ import numpy as np
 from st_xling.data.check import FaultLog, is_unicode
 from st_xling.data.formats import is_id_header
 from st_xling.data.line_ids import NEARLY_ALL, LineIds
-from st_xling.utils.console import progress_bar
 from st_xling.utils.json_text import parse_json
 from st_xling.utils.options import TextFormat, check_choice
+from st_xling.utils.terminal import progress_bar
 from st_xling.utils.text import (
     SCORED_COLUMNS,
     ParallelTextError,

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from st_xling.mining.mine import MinedPairs
+from st_xling.mining.mined_pairs import MinedPairs
 from st_xling.utils.identify import main_language
 from st_xling.utils.io import read_json_object, write_json
 from st_xling.utils.languages import canonical_language

@@ -3,8 +3,8 @@
 from st_xling.models.align import align_words as align_words
 from st_xling.models.align import split_words as split_words
 from st_xling.models.align import word_similarities as word_similarities
-from st_xling.models.backbone import Backbone as Backbone
-from st_xling.models.backbone import backbone as backbone
+from st_xling.models.backbones import Backbone as Backbone
+from st_xling.models.backbones import backbone as backbone
 from st_xling.models.heads import RepresentationTranslationHead as RepresentationTranslationHead
 from st_xling.models.heads import VocabularyHead as VocabularyHead
 from st_xling.models.normalization import Postprocessing as Postprocessing

@@ -16,12 +16,12 @@ import torch.nn.functional as F
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
-from st_xling.models.backbone import backbone
-from st_xling.models.encode import count_truncated, warn_of_truncated
+from st_xling.models.backbones import backbone
+from st_xling.models.encoding import count_truncated, warn_of_truncated
 from st_xling.models.token_rows import check_texts
 from st_xling.models.view import check_layer
-from st_xling.utils.console import progress_bar
 from st_xling.utils.options import check_choice
+from st_xling.utils.terminal import progress_bar
 
 AlignmentMethod = Literal["itermax", "intersection", "corpus"]
 Links = list[tuple[int, int]]

@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AutoModelForMaskedLM, BertConfig
 
-from st_xling.models.backbone import Backbone
+from st_xling.models.backbones import Backbone
 from st_xling.models.lora import plain_copy
 from st_xling.utils.options import check_choice
 from st_xling.utils.private import initialize

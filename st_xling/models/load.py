@@ -18,13 +18,13 @@ from sentence_transformers.sentence_transformer.model_card import SentenceTransf
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
 from torch import nn
 
-from st_xling.models.backbone import is_causal, token_encoder
+from st_xling.models.backbones import is_causal, token_encoder
 from st_xling.models.lora import adapters_on_own_base
 from st_xling.models.token_rows import prepare_tokenizer
-from st_xling.utils.console import first_line
 from st_xling.utils.lazy_model import Loaded
 from st_xling.utils.options import Backend, Dtype, Pooling
 from st_xling.utils.signature import loaded
+from st_xling.utils.terminal import first_line
 
 PAIR_TOKENS = 512
 """Tokens of a text, special tokens included, that training on sentence pairs reads at most, unless told otherwise."""

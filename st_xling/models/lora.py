@@ -27,7 +27,7 @@ from sentence_transformers.base.model import BaseModel
 from torch import nn
 from transformers import PreTrainedModel
 
-from st_xling.models.backbone import token_encoder
+from st_xling.models.backbones import token_encoder
 from st_xling.models.training_dtype import to_float32
 from st_xling.utils.io import read_json_object, write_json
 from st_xling.utils.lora_options import LoraOptions

@@ -18,7 +18,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Normalize, Router
 from torch import Tensor, nn
 
-from st_xling.models.encode import Role, count_truncated, encode, own_prompt, warn_of_truncated
+from st_xling.models.encoding import Role, count_truncated, encode, own_prompt, warn_of_truncated
 from st_xling.models.view import rebuilt
 from st_xling.utils.languages import UNKNOWN, match_language
 from st_xling.utils.options import Center, check_choice

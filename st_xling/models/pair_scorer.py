@@ -17,11 +17,11 @@ import torch
 from sentence_transformers import CrossEncoder
 from torch import Tensor
 
-from st_xling.models.encode import CPU_TOKENS, GPU_TOKENS, batches, own_prompt
+from st_xling.models.encoding import CPU_TOKENS, GPU_TOKENS, batches, own_prompt
 from st_xling.models.token_rows import check_texts
-from st_xling.utils.console import progress_bar
 from st_xling.utils.options import Autocast, check_choice
 from st_xling.utils.precision import warn_of_slow_bfloat16
+from st_xling.utils.terminal import progress_bar
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -15,9 +15,9 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from st_xling._version import __version__
-from st_xling.data.language_texts import language_texts
+from st_xling.data.texts_by_language import language_texts
 from st_xling.models import load_encoder
-from st_xling.models.encode import encode
+from st_xling.models.encoding import encode
 from st_xling.models.load import cast_to_saved_dtype
 from st_xling.models.sidecar import card_terms, model_fingerprint, model_folder, write_model
 from st_xling.models.view import EncoderLoadingOptions, model_options
@@ -87,7 +87,7 @@ def slim_model(
 
     Args:
         model: Hub id or folder, which is not changed.
-        texts: Specs, see :func:`~st_xling.data.language_texts.language_texts`. Each is read once.
+        texts: Specs, see :func:`~st_xling.data.texts_by_language.language_texts`. Each is read once.
         out: Folder of the slim model.
         languages: Languages that the text must cover; text of others is ignored.
         min_count: Drop tokens that occur less often.

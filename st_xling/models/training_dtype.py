@@ -13,7 +13,7 @@ from collections.abc import Collection
 import torch
 from torch import nn
 
-from st_xling.models.backbone import token_encoder
+from st_xling.models.backbones import token_encoder
 
 logger = logging.getLogger(__name__)
 

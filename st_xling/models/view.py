@@ -13,8 +13,8 @@ from sentence_transformers.sentence_transformer.modules import Pooling as Poolin
 from sentence_transformers.util import batch_to_device, get_device_name
 from torch import Tensor, nn
 
-from st_xling.models.backbone import layer_lists, token_encoder
-from st_xling.models.encode import own_prompt, prompt_text
+from st_xling.models.backbones import layer_lists, token_encoder
+from st_xling.models.encoding import own_prompt, prompt_text
 from st_xling.models.load import (
     EncoderCardData,
     LoadingOptions,

@@ -37,8 +37,8 @@ from torch import nn
 
 from st_xling.models.lora import has_adapters
 from st_xling.models.token_rows import check_ids
-from st_xling.utils.console import progress_bar
 from st_xling.utils.private import forget_card, replace_backend
+from st_xling.utils.terminal import progress_bar
 
 #: Model types that can be pruned.
 KINDS = ("WordPiece", "Unigram", "BPE")

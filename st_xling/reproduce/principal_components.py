@@ -38,7 +38,7 @@ class Components(NamedTuple):
     distance: float
 
 
-def principal_components(source: np.ndarray, target: np.ndarray) -> Components:
+def fit_principal_components(source: np.ndarray, target: np.ndarray) -> Components:
     """Project the vectors of two languages.
 
     Args:
@@ -46,7 +46,7 @@ def principal_components(source: np.ndarray, target: np.ndarray) -> Components:
         target: Of the translations. *Shape:* ``(other vectors, dim)``
 
     Example:
-        >>> shown = principal_components(np.array([[0.0, 1.0], [0.0, -1.0]]), np.array([[3.0, 1.0], [3.0, -1.0]]))
+        >>> shown = fit_principal_components(np.array([[0.0, 1.0], [0.0, -1.0]]), np.array([[3.0, 1.0], [3.0, -1.0]]))
         >>> shown.variance, shown.source[:, 0].tolist()
         (1.0, [-1.5, -1.5])
     """
@@ -119,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     languages = [rows[f"{side}_language"][0] for side in ("source", "target")]
     settings = {"layer": options.layer, "pooling": options.pooling}
     encoder = load_encoder(options.model, **{name: value for name, value in settings.items() if value is not None})
-    components = principal_components(*vectors(encoder, texts, languages, of=options.of))
+    components = fit_principal_components(*vectors(encoder, texts, languages, of=options.of))
     signature = sign(
         "principal-components",
         of=options.of,

@@ -18,7 +18,7 @@ from typing import Any
 
 from st_xling._version import __version__
 from st_xling.reproduce.paper import Paper, Step
-from st_xling.reproduce.report import report, write_report
+from st_xling.reproduce.reports import report, write_report
 from st_xling.utils.io import file_sha256, locked, read_json_object, write_json
 from st_xling.utils.signature import sha8
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from st_xling.data.reranking.strategies import mixed as mixed
     from st_xling.data.reranking.strategies import parallel_pools as parallel_pools
     from st_xling.data.reranking.strategies import xpi_pairs_from_parallel as xpi_pairs_from_parallel
-    from st_xling.models.cross_encoder import cross_encoder as cross_encoder
-    from st_xling.models.cross_encoder import tiny_cross_encoder as tiny_cross_encoder
+    from st_xling.models.cross_encoders import cross_encoder as cross_encoder
+    from st_xling.models.cross_encoders import tiny_cross_encoder as tiny_cross_encoder
     from st_xling.models.pair_scorer import PairScorer as PairScorer
     from st_xling.models.pair_scorer import rerank as rerank
     from st_xling.reranking.rerank_files import rerank_texts as rerank_texts

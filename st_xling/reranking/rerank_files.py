@@ -24,12 +24,12 @@ from st_xling.mining.store import model_identity
 from st_xling.mining.text import IndexedLines, is_id, json_object
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.models.view import model_options
-from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.options import Autocast, TextFormat, helpful_arguments
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, deliver, work_folder, work_path
 from st_xling.utils.signature import name_of, sign
+from st_xling.utils.terminal import progress_bar
 from st_xling.utils.text import decode_line, raw_lines
 
 # Pairs scored between two saves, and sorted by length together: more would pad hardly less.

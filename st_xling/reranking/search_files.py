@@ -16,7 +16,7 @@ from st_xling.mining.store import model_identity
 from st_xling.mining.text import MiningText
 from st_xling.mining.vectors import PrecomputedEmbeddings
 from st_xling.models import load_encoder
-from st_xling.models.encode import Role, count_truncated, encode, warn_of_truncated
+from st_xling.models.encoding import Role, count_truncated, encode, warn_of_truncated
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.reranking.rerank_files import TextRecord, TextRecords
 from st_xling.utils.identify import likeliest_language

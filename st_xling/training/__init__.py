@@ -10,7 +10,7 @@
 - ``warm_up``: new heads learn alone first
 - ``hard_negatives``, ``teacher``: functions from a data set to a data set with more columns
 - ``mixture``, ``sentence_vectors``: training text as one data set, vectors that are cached
-- ``transfer``: fine-tuning on English labels, tested in other languages
+- ``cross_lingual_transfer``: fine-tuning on English labels, tested in other languages
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from st_xling.training.adapter import train_adapter as train_adapter
     from st_xling.training.arguments import CrossLingualTrainingArguments as CrossLingualTrainingArguments
     from st_xling.training.arguments import RankingTrainingArguments as RankingTrainingArguments
+    from st_xling.training.cross_lingual_transfer import transfer as transfer
     from st_xling.training.encoder import build_loss as build_loss
     from st_xling.training.encoder import train as train
     from st_xling.training.hard_negatives import add_hard_negatives as add_hard_negatives

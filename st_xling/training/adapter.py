@@ -24,9 +24,9 @@ from transformers import get_scheduler
 
 from st_xling.data.leak import Texts
 from st_xling.data.samplers import ShuffledBatchSampler
-from st_xling.data.text_columns import column_texts
+from st_xling.data.text_cells import column_texts
 from st_xling.losses import siamese_contrastive
-from st_xling.losses.siamese_contrastive import Distance, Negatives, check_options
+from st_xling.losses.siamese_contrastive_loss import Distance, Negatives, check_options
 from st_xling.models.load import model_of
 from st_xling.models.lora import has_adapters, merge_adapters
 from st_xling.models.normalization import Centering, fit_centering
@@ -41,10 +41,10 @@ from st_xling.training.recipe import BaseRecipe, trains_by_recipe
 from st_xling.training.run import OnLeak, Run
 from st_xling.training.sentence_vectors import CachedVectors, Column, cached_vectors, layer_vectors
 from st_xling.training.trainer import NotFiniteError
-from st_xling.utils.console import progress_bar
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.options import Center, Pooling
 from st_xling.utils.tables import format_table
+from st_xling.utils.terminal import progress_bar
 
 if TYPE_CHECKING:
     from datasets import Dataset

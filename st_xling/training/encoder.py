@@ -21,7 +21,7 @@ from st_xling.data.leak import Texts
 from st_xling.data.pairs import append_columns
 from st_xling.data.read import labeled_pairs
 from st_xling.data.sides import orient
-from st_xling.data.text_columns import MONO, column_texts
+from st_xling.data.text_cells import MONO, column_texts
 from st_xling.losses import CombinedLoss, CrossLingualLoss, Term
 from st_xling.losses.base import as_loss
 from st_xling.models import VocabularyHead

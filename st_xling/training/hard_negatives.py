@@ -14,8 +14,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import mine_hard_negatives
 
 from st_xling.data.pairs import append_columns
-from st_xling.data.text_columns import column_texts, leak_key, text_columns
-from st_xling.models.encode import encode
+from st_xling.data.text_cells import column_texts, leak_key, text_columns
+from st_xling.models.encoding import encode
 from st_xling.training.options import check_negative_search
 from st_xling.utils import distributed
 from st_xling.utils.options import check_choice
@@ -53,7 +53,7 @@ def add_hard_negatives(
 ) -> Dataset:
     """Add hard negatives to every pair, mined by ``mine_hard_negatives`` of sentence-transformers.
 
-    Every row stays, in its place. Texts count as equal if their :func:`~st_xling.data.text_columns.leak_key` is (case,
+    Every row stays, in its place. Texts count as equal if their :func:`~st_xling.data.text_cells.leak_key` is (case,
     punctuation and white space do not matter): targets of equal sources are no negatives of each other, no two
     negatives of a row are the same text, and equal sources have the same negatives. A source whose translation is
     hardly nearer than other targets has fewer candidates below the margin than ``num_negatives``: the rest are drawn at
@@ -237,7 +237,7 @@ def _first_of_equal_texts(texts: Sequence[str]) -> list[str]:
 
 
 class _Encoder:
-    """The model as ``mine_hard_negatives`` calls it, which encodes by :func:`~st_xling.models.encode.encode`.
+    """The model as ``mine_hard_negatives`` calls it, which encodes by :func:`~st_xling.models.encoding.encode`.
 
     That one is faster than ST's batches of rows, and shows one bar on a terminal and lines in a log.
     """

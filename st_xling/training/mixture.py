@@ -20,11 +20,11 @@ from st_xling.data.batches import apportion, language_shares
 from st_xling.data.columns import negative_columns
 from st_xling.data.pairs import COLUMNS, head, pair_rows, stream_rows
 from st_xling.data.samplers import BUFFER_ROWS, mix_streams, stream_shares
-from st_xling.data.text_columns import MONO, column_batches, column_texts
+from st_xling.data.text_cells import MONO, column_batches, column_texts
 from st_xling.models.token_rows import check_ids, embedding_rows
 from st_xling.training.arguments import total_steps
 from st_xling.training.options import EncoderArguments
-from st_xling.utils.console import progress_bar
+from st_xling.utils.terminal import progress_bar
 
 logger = logging.getLogger(__name__)
 

@@ -38,9 +38,9 @@ from transformers import TrainerCallback
 from st_xling.data.leak import Texts
 from st_xling.data.reranking.pairs import PAIR_COLUMNS
 from st_xling.data.reranking.strategies import STRATEGIES
-from st_xling.data.text_columns import column_texts
-from st_xling.losses.length_groups import row_groups
-from st_xling.models.cross_encoder import Head, cross_encoder, tiny_cross_encoder
+from st_xling.data.text_cells import column_texts
+from st_xling.losses.rows_by_length import row_groups
+from st_xling.models.cross_encoders import Head, cross_encoder, tiny_cross_encoder
 from st_xling.models.load import load_sentence_transformer, mark_loaded
 from st_xling.models.pair_scorer import pair_sizes
 from st_xling.models.token_rows import check_texts

@@ -23,7 +23,7 @@ from transformers import TrainerCallback
 
 from st_xling.data.columns import negative_columns
 from st_xling.data.leak import Texts
-from st_xling.data.text_columns import column_texts
+from st_xling.data.text_cells import column_texts
 from st_xling.losses.base import CombinedLoss
 from st_xling.models.view import rebuilt
 from st_xling.training.arguments import replaced, total_steps

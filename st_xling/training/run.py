@@ -26,7 +26,7 @@ from st_xling._version import __version__
 from st_xling.data.leak import LeakReport, Texts, drop_leaks, leaks, refuse_leaks
 from st_xling.data.reranking.pools import pool_texts
 from st_xling.models import load_encoder, tiny_encoder
-from st_xling.models.encode import name_unused_prompts
+from st_xling.models.encoding import name_unused_prompts
 from st_xling.models.heads import VocabularyHead
 from st_xling.models.load import limit_length, loading, mark_loaded, pooling_of_bare, set_pooling
 from st_xling.models.sidecar import model_fingerprint, saved_fingerprint

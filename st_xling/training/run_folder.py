@@ -29,7 +29,7 @@ from typing import Any
 
 from sentence_transformers.base.model import BaseModel
 
-from st_xling.models.backbone import backbone
+from st_xling.models.backbones import backbone
 from st_xling.models.heads import VocabularyHead, write_with_head
 from st_xling.models.sidecar import OF_THE_WEIGHTS
 from st_xling.utils import distributed

@@ -70,7 +70,7 @@ def training_script(
         ... # doctest: +ELLIPSIS
         # labse: Translation ranking both ways with an additive margin (Feng et al. 2022, LaBSE, equations 1 to 3).
         from st_xling.data import load_data_specs
-        from st_xling.data.text_columns import column_texts
+        from st_xling.data.text_cells import column_texts
         from st_xling.losses import TranslationRankingLoss
         ...
         loss = TranslationRankingLoss(model, margin=0.3)
@@ -180,7 +180,7 @@ def _add_model(
         max_length = max_length or recipe.bare.max_length
     shape = {"pooling": pooling, "max_length": max_length}
     if model == "tiny":
-        script.assign("texts", script.call("st_xling.data.text_columns", "column_texts", _PAIRS, "source", "target"))
+        script.assign("texts", script.call("st_xling.data.text_cells", "column_texts", _PAIRS, "source", "target"))
         options = {"seed": recipe.arguments.seed, **_given(shape), **check_tiny(tiny)}
         defaults = inspect.signature(tiny_encoder).parameters
         options = {name: value for name, value in options.items() if value != defaults[name].default}

@@ -23,8 +23,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
 from torch import Tensor
 
-from st_xling.data.text_columns import exact_keys, find_sorted
-from st_xling.models.encode import token_batches
+from st_xling.data.text_cells import exact_keys, find_sorted
+from st_xling.models.encoding import token_batches
 from st_xling.models.view import check_layer, cut_to_layer, layer_states
 from st_xling.utils.io import is_intact, record_hash
 from st_xling.utils.options import Pooling

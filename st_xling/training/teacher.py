@@ -25,10 +25,10 @@ from sentence_transformers.base.modules import Normalize
 from torch import Tensor
 
 from st_xling.data.pairs import append_columns
-from st_xling.data.text_columns import column_texts, text_columns
+from st_xling.data.text_cells import column_texts, text_columns
 from st_xling.models import load_encoder
-from st_xling.models.backbone import normalizes
-from st_xling.models.encode import encode, own_prompt, prompt_text
+from st_xling.models.backbones import normalizes
+from st_xling.models.encoding import encode, own_prompt, prompt_text
 from st_xling.models.sidecar import card_terms, model_fingerprint
 from st_xling.training.options import TeacherOptions
 from st_xling.training.sentence_vectors import CachedVectors, cache_folder, cached_vectors, check_cache

@@ -41,7 +41,7 @@ from st_xling.data.columns import column_order_warning
 from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
 from st_xling.losses import CachedLoss, TranslationLanguageModelingLoss
 from st_xling.losses.gather import mark_saved
-from st_xling.models.backbone import backbone
+from st_xling.models.backbones import backbone
 from st_xling.models.fast_linear import fast_linear_layers, recomputes_layers
 from st_xling.models.heads import VocabularyHead, check_savable, new_heads, write_with_head
 from st_xling.models.load import NO_LENGTH, length_for_pairs
@@ -74,10 +74,10 @@ from st_xling.training.run_folder import (
     step_of,
 )
 from st_xling.training.warm_up import warm_up_heads
-from st_xling.utils.console import on_terminal, pace, progress_bar
 from st_xling.utils.io import atomic_path, naming_full_disk, read_json_object, write_json
 from st_xling.utils.languages import match_language
 from st_xling.utils.lora_options import LoraOptions
+from st_xling.utils.terminal import on_terminal, pace, progress_bar
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from st_xling.losses.base import as_loss
 from st_xling.losses.gather import own_parameters
 from st_xling.models.heads import new_heads
 from st_xling.training.arguments import total_steps
-from st_xling.utils.console import progress_bar
+from st_xling.utils.terminal import progress_bar
 
 logger = logging.getLogger(__name__)
 

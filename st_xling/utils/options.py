@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from st_xling.utils.console import first_line
+from st_xling.utils.terminal import first_line
 
 logger = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
-from st_xling.utils.console import hide_passwords
 from st_xling.utils.io import read_json_object
+from st_xling.utils.terminal import hide_passwords
 
 
 def check_outputs(files: Mapping[str, Any], inputs: Iterable[Any], *, folders: Mapping[str, Any] | None = None) -> None:

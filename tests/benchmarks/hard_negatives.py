@@ -83,7 +83,7 @@ class Encoded:
 
 def share_taken(items: Sequence[Item], negatives: Sequence[tuple[str, ...]], is_paraphrase: bool) -> float:
     """Share of the pairs of such items that have the item's other sentence among their negatives."""
-    from st_xling.data.text_columns import leak_key
+    from st_xling.data.text_cells import leak_key
 
     taken = []
     for number, item in enumerate(items):

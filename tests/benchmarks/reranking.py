@@ -63,7 +63,7 @@ def computed_tokens(model: Any, call: Callable[[], Any]) -> int:
 def measure(run: Run, *, pools: int = 8, pool: int = 24, tokens: int = 150) -> Iterator[Ratio]:
     """``pool``: candidates of a query; ``tokens``: median of a passage's."""
     from st_xling.models import tiny_encoder
-    from st_xling.models.cross_encoder import cross_encoder
+    from st_xling.models.cross_encoders import cross_encoder
     from st_xling.models.pair_scorer import PairScorer
 
     logging.getLogger("st_xling").setLevel(logging.ERROR)  # cut passages are no news here

@@ -34,7 +34,7 @@ def read(run: Run, name: str, split: str) -> tuple[list[str], list[str], list[tu
 
 def embed(model: object, texts: list[str], prompt: str, saved: Path | None) -> np.ndarray:
     """Vectors of texts, kept in a file if there is a place for it."""
-    from st_xling.models.encode import encode
+    from st_xling.models.encoding import encode
 
     if saved is not None and saved.is_file():
         return np.asarray(np.load(saved))

@@ -7,8 +7,7 @@ import pytest
 
 from st_xling.cli import main
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.models import encode as encoding
-from st_xling.models import load_encoder
+from st_xling.models import encoding, load_encoder
 from st_xling.utils.lazy_model import ST_CONFIG, configured_prompts
 
 FACT = "has prompts (query, passage), and none is used; to use one: --prompt 'query: '"

@@ -7,7 +7,7 @@ from datasets import Dataset
 
 from st_xling.data.holdout import MOST_SHARE, hold_out, hold_out_streams
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.data.text_columns import exact_keys, leak_key
+from st_xling.data.text_cells import exact_keys, leak_key
 
 KEY_OF_THE_MAT = 1_112_516_103_709_547_882
 

@@ -15,7 +15,7 @@ from datasets import Dataset, IterableDataset
 from st_xling import __version__
 from st_xling.data import LeakError, drop_leaks, leaks, load_evaluation_specs, refuse_leaks
 from st_xling.data.leak import BATCH_ROWS
-from st_xling.data.text_columns import leak_key, pair_hashes, text_hashes
+from st_xling.data.text_cells import leak_key, pair_hashes, text_hashes
 from tests.data.test_formats import write
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from st_xling.data import load_pairs
 from st_xling.data.batches import language_shares
 from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler, mix_streams, stream_shares
-from st_xling.data.text_columns import row_keys, text_lengths
+from st_xling.data.text_cells import row_keys, text_lengths
 
 KINDS = [ShuffledBatchSampler, LengthGroupedBatchSampler]
 SIZES = {("de", "en"): 300, ("zh", "en"): 60, ("th", "en"): 24}

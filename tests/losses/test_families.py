@@ -16,7 +16,7 @@ from transformers import AutoModelForMaskedLM, Qwen3Config, Qwen3Model
 from st_xling import losses
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.losses.token_inputs import join_pairs
-from st_xling.losses.word_alignment import top_attention
+from st_xling.losses.word_alignment_loss import top_attention
 from st_xling.models import backbone, load_encoder
 from st_xling.training import load_recipe, train
 from tests import reference

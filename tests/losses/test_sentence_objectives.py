@@ -24,8 +24,8 @@ from st_xling.losses import (
     translation_ranking,
 )
 from st_xling.losses.base import warn_once
-from st_xling.losses.siamese_contrastive import METRICS
-from st_xling.losses.translation_ranking import text_ids
+from st_xling.losses.siamese_contrastive_loss import METRICS
+from st_xling.losses.translation_ranking_loss import text_ids
 from tests import reference
 
 FUNCTIONS = (translation_ranking, semantic_contrastive, language_contrastive, siamese_contrastive)

@@ -21,7 +21,7 @@ from st_xling.mining.ray import run_on_ray
 from st_xling.mining.search import find
 from st_xling.mining.search.exact import exact_neighbors
 from st_xling.models import load_encoder
-from st_xling.models.encode import encode as encode_sentences
+from st_xling.models.encoding import encode as encode_sentences
 
 SHARD_ROWS, WINDOW_ROWS, LEAST_S = 61, 7, 0.2
 HERE: dict[str, Any] = {"include_dashboard": False, "log_to_driver": False, "_node_ip_address": "127.0.0.1"}

@@ -10,7 +10,7 @@ import pytest
 
 from st_xling.mining import encode
 from st_xling.mining.vectors import vectors_from
-from st_xling.models.encode import encode as embed
+from st_xling.models.encoding import encode as embed
 from tests.conftest import PAIRS
 from tests.mining.test_store import contents
 

@@ -20,7 +20,7 @@ from st_xling.mining import (
     mine,
     score_mixture,
 )
-from st_xling.mining.mine import MinedPairs
+from st_xling.mining.mined_pairs import MinedPairs
 from st_xling.utils.options import Margin, Retrieval
 
 DIM = 48

@@ -21,7 +21,7 @@ from st_xling.mining.thresholds import canonical_pair, match_published_threshold
 from st_xling.models import load_encoder
 from tests import reference_mining as reference
 from tests.hub.hub_server import Hub
-from tests.mining.pipeline.test_mine_texts import read, write
+from tests.mining.pipeline.test_text_mining import read, write
 
 pytest_plugins = ["tests.hub.publishing"]
 

@@ -18,7 +18,7 @@ from st_xling.losses import (
     WordAlignmentLoss,
 )
 from st_xling.models import backbone, load_encoder
-from st_xling.models.encode import name_unused_prompts
+from st_xling.models.encoding import name_unused_prompts
 from st_xling.models.heads import RepresentationTranslationHead
 from tests.modern_models import QWEN_PROMPTS, saved_start
 

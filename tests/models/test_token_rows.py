@@ -14,8 +14,8 @@ from st_xling.cli import main
 from st_xling.losses import CrossUnmaskingLoss, RepresentationTranslationLoss, TranslationLanguageModelingLoss
 from st_xling.models import load_encoder
 from st_xling.models.align import align_words
-from st_xling.models.cross_encoder import cross_encoder
-from st_xling.models.encode import encode
+from st_xling.models.cross_encoders import cross_encoder
+from st_xling.models.encoding import encode
 from st_xling.models.pair_scorer import rerank
 from st_xling.models.vocabulary import slim_encoder
 from st_xling.training import load_recipe, train

@@ -6,12 +6,12 @@ from typing import Any
 import torch
 from sentence_transformers import CrossEncoder
 
-from st_xling.models import cross_encoder
+from st_xling.models import cross_encoders
 
 
 def tiny_cross_encoder(texts: Sequence[str], *, architecture: Any = "bert", max_length: int = 40) -> CrossEncoder:
     """Two layers of 16 under the backbone's own head."""
-    model = cross_encoder.tiny_cross_encoder(
+    model = cross_encoders.tiny_cross_encoder(
         texts,
         head="pooler",
         vocabulary=300,

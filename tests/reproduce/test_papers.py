@@ -17,8 +17,8 @@ from st_xling.data.phrasebook import parallel_phrases
 from st_xling.models import tiny_encoder
 from st_xling.reproduce import load_paper, paper_names, reproduce
 from st_xling.reproduce.paper import SCALES, Paper, Step
-from st_xling.reproduce.principal_components import principal_components
-from st_xling.reproduce.report import report, write_report
+from st_xling.reproduce.principal_components import fit_principal_components
+from st_xling.reproduce.reports import report, write_report
 from tests.commands import parse
 from tests.data.reranking.aligned_sentences import CHINESE, ENGLISH, write_translation, write_v2
 
@@ -175,7 +175,7 @@ def test_principal_components_are_those_of_a_singular_value_decomposition() -> N
     random = np.random.default_rng(0)
     source = random.standard_normal((40, 7)) * [5, 1, 1, 3, 1, 1, 1]
     target = random.standard_normal((30, 7)) + 2
-    found = principal_components(source, target)
+    found = fit_principal_components(source, target)
     states = np.concatenate([source, target])
     centered = states - states.mean(axis=0)
     left, values, _ = np.linalg.svd(centered, full_matrices=False)
@@ -184,7 +184,7 @@ def test_principal_components_are_those_of_a_singular_value_decomposition() -> N
     assert found.variance == pytest.approx((values[:2] ** 2).sum() / (values**2).sum())
     spread = np.sqrt((centered**2).sum() / len(states))
     assert found.distance == pytest.approx(np.linalg.norm(source.mean(0) - target.mean(0)) / spread)
-    again = principal_components(source * 2.0, target * 2.0)  # the same signs
+    again = fit_principal_components(source * 2.0, target * 2.0)  # the same signs
     assert again.source == pytest.approx(2 * found.source) and again.distance == pytest.approx(found.distance)
 
 

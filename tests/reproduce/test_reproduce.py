@@ -18,7 +18,7 @@ import yaml
 
 from st_xling.cli import main
 from st_xling.reproduce import Paper, load_paper, reproduce
-from st_xling.reproduce.report import difference, markdown, report, text, write_report
+from st_xling.reproduce.reports import difference, markdown, report, text, write_report
 from st_xling.reproduce.run import inputs_fingerprint, is_done, why_it_failed
 from st_xling.utils.io import write_json
 

@@ -12,7 +12,7 @@ from sentence_transformers.cross_encoder import CrossEncoderTrainingArguments
 from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss
 
 from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
-from st_xling.models.cross_encoder import cross_encoder
+from st_xling.models.cross_encoders import cross_encoder
 from st_xling.training import CrossLingualTrainer
 from st_xling.training.reranker import RankingTrainer
 from tests.conftest import PAIRS

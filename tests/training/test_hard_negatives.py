@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
-from st_xling.data.text_columns import leak_key
+from st_xling.data.text_cells import leak_key
 from st_xling.training import hard_negatives, load_recipe, train
 from st_xling.training.hard_negatives import add_hard_negatives
 from st_xling.training.options import HardNegativeOptions

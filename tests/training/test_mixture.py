@@ -8,10 +8,10 @@ import pytest
 from datasets import Dataset, IterableDataset
 
 from st_xling.cli import main
-from st_xling.data.language_texts import read_all_others
 from st_xling.data.pairs import COLUMNS
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.samplers import LengthGroupedBatchSampler
+from st_xling.data.texts_by_language import read_all_others
 from st_xling.models import tiny_encoder
 from st_xling.training import CrossLingualTrainingArguments, load_recipe, mixture, train
 from st_xling.training import mixture as texts_module

@@ -20,7 +20,7 @@ from st_xling.cli import main
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
 from st_xling.models import load_encoder
-from st_xling.models.backbone import layer_lists
+from st_xling.models.backbones import layer_lists
 from st_xling.models.view import layer_count
 from st_xling.models.vocabulary import slim_encoder
 from st_xling.training import (

@@ -77,7 +77,7 @@ def test_groups_of_like_length_have_the_loss_and_gradient_of_the_batch(
     layer.register_forward_pre_hook(lambda _, given: widths.append(given[0].shape[1]))
     results = []
     for group_cost in (10**9, 16**2):
-        monkeypatch.setattr("st_xling.losses.length_groups.GROUP_COST", group_cost)
+        monkeypatch.setattr("st_xling.losses.rows_by_length.GROUP_COST", group_cost)
         model.zero_grad()
         value = trainer.compute_loss(model, dict(batch))
         value.backward()

@@ -176,7 +176,7 @@ def test_batches_are_encoded_in_groups_of_like_length(
     passes: list[int] = []
     weights = []
     for group_cost in (10**9, 1):
-        monkeypatch.setattr("st_xling.losses.length_groups.GROUP_COST", group_cost)
+        monkeypatch.setattr("st_xling.losses.rows_by_length.GROUP_COST", group_cost)
         model = make_model(dropout=0.0)
         run = trainer(model, rows, tmp_path, max_steps=2, save_strategy="no", optim="sgd")
         shapes: list[Any] = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from st_xling.data.text_columns import find_sorted, text_hashes
+from st_xling.data.text_cells import find_sorted, text_hashes
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -14,7 +14,7 @@ from st_xling.data.reranking.pairs import joined_classes, same_text_classes
 from st_xling.data.reranking.pools import AlignedQuestions
 from st_xling.data.spec import DataSpec, phrase_sample
 from st_xling.data.squad_form import SquadFile, read_squad
-from st_xling.data.text_columns import text_hashes
+from st_xling.data.text_cells import text_hashes
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from st_xling.data.batches import apportion
 from st_xling.data.pairs import COLUMNS
 from st_xling.data.reranking.pairs import AlignedPairs, draw_apart, pick, same_text_classes
 from st_xling.data.reranking.pools import AlignedQuestions, CandidatePool, CandidatePools, candidate_pools
-from st_xling.data.text_columns import column_texts
+from st_xling.data.text_cells import column_texts
 from st_xling.utils.languages import UNKNOWN
 
 if TYPE_CHECKING:

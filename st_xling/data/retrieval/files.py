@@ -12,8 +12,8 @@ from typing import Any
 from st_xling.data.check import FaultLog, broken_text, is_unicode, numbered_lines
 from st_xling.data.formats import TEXT_KEYS, fixed_columns, is_id_header, json_objects, titled_text
 from st_xling.data.test_sets import HUB_RETRIEVAL_SETS, where_to_get
-from st_xling.utils.console import first_line
 from st_xling.utils.languages import match_language
+from st_xling.utils.terminal import first_line
 from st_xling.utils.text import PACKED, unpacked_name
 
 _IDS = ("_id", "docid", "id")

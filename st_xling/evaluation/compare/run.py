@@ -22,12 +22,12 @@ from st_xling.evaluation.compare.tasks import TASKS, Cells, Session, Task, measu
 from st_xling.models import load_encoder
 from st_xling.models.sidecar import model_fingerprint
 from st_xling.models.view import EncoderLoadingOptions, model_options
-from st_xling.utils.console import duration, first_line
 from st_xling.utils.io import read_json_object, write_atomic, write_json
 from st_xling.utils.languages import language_name
 from st_xling.utils.paths import without_folders
 from st_xling.utils.signature import sha8, sign
 from st_xling.utils.tables import format_table
+from st_xling.utils.terminal import duration, first_line
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -19,9 +19,9 @@ from st_xling.evaluation.measures import EvaluatedPairs
 from st_xling.evaluation.retrieval import RetrievalEvaluator, language_bias
 from st_xling.evaluation.xsim import xsim_plus_plus
 from st_xling.mining import mine
-from st_xling.mining.mine import MinedPairs, best_targets
+from st_xling.mining.mined_pairs import MinedPairs, best_targets
 from st_xling.mining.thresholds import correct_pairs
-from st_xling.models.encode import encode
+from st_xling.models.encoding import encode
 from st_xling.models.normalization import encode_by_language
 from st_xling.utils.cosines import translation_ranks
 from st_xling.utils.languages import canonical_language, pair_languages

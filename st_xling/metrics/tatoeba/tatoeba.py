@@ -11,7 +11,7 @@ import evaluate
 import numpy as np
 
 from st_xling.metrics.recovering import RecoveringMetric
-from st_xling.mining.mine import xsim
+from st_xling.mining.mined_pairs import xsim
 from st_xling.utils.cosines import nearest, weighted_f1
 from st_xling.utils.signature import sign
 

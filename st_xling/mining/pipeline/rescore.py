@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from st_xling.mining.filters import RejectedPair
-from st_xling.mining.mine import MinedPairs
+from st_xling.mining.mined_pairs import MinedPairs
 from st_xling.mining.store import model_identity
-from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.lazy_model import LazyModel
 from st_xling.utils.signature import name_of
+from st_xling.utils.terminal import progress_bar
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -43,7 +43,7 @@ def load_reranker(
     Raises:
         ValueError: If nothing can be loaded at that name, or the model has no trained head of one score.
     """
-    from st_xling.models.cross_encoder import cross_encoder
+    from st_xling.models.cross_encoders import cross_encoder
 
     if isinstance(model, LazyModel):
         return model.load(), model.name

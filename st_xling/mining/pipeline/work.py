@@ -19,7 +19,7 @@ import torch
 from st_xling._version import __version__
 from st_xling.mining.deduplication import UniqueSentences
 from st_xling.mining.filters import PairFilters, RejectedPair
-from st_xling.mining.mine import MinedPairs
+from st_xling.mining.mined_pairs import MinedPairs
 from st_xling.mining.search.approximate import FAISS, CandidateIndex
 from st_xling.mining.search.exact import check_k
 from st_xling.mining.search.find import choose_method

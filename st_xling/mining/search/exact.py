@@ -28,8 +28,8 @@ from st_xling.mining.search.corpus_matrix import (
     pair_cosines,
     precisions,
 )
-from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
+from st_xling.utils.terminal import progress_bar
 
 # Beyond these, larger blocks gain nothing: a processor's cache is full, a GPU is busy.
 _LARGEST = {"cpu": (4096, 4096), "cuda": (16384, 16384)}

@@ -29,10 +29,10 @@ from st_xling.mining.ray import check_engine, run_on_ray
 from st_xling.mining.search.approximate import FAISS, approximate_neighbors, measure_recall
 from st_xling.mining.search.corpus_matrix import NO_CANDIDATE, distinct_best, pack_keys
 from st_xling.mining.search.exact import Neighbors, check_k, corpus_matrices, exact_neighbors
-from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
 from st_xling.utils.options import Engine, check_number, helpful_arguments
 from st_xling.utils.resumable import ResumableFolder
+from st_xling.utils.terminal import progress_bar
 
 logger = logging.getLogger(__name__)
 

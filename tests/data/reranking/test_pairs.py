@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from st_xling.data.reranking.pairs import AlignedPairs, same_text_classes, with_negatives
-from st_xling.data.text_columns import leak_key
+from st_xling.data.text_cells import leak_key
 from tests.data.reranking.aligned_sentences import PASSAGES, QUERIES, numbered
 
 WORDS = st.sampled_from(

@@ -18,10 +18,10 @@ from st_xling.evaluation.bucc import publishable_thresholds
 from st_xling.mining import EmbeddingStore, FilterOptions, encode, mine_texts, score_texts
 from st_xling.mining.thresholds import publish_thresholds
 from st_xling.models import load_encoder
-from st_xling.models.encode import encode as embed
+from st_xling.models.encoding import encode as embed
 from st_xling.models.normalization import Centering, apply_centering
 from st_xling.reranking import search_texts
-from tests.mining.pipeline.test_mine_texts import write
+from tests.mining.pipeline.test_text_mining import write
 
 TEXTS = mining_phrases("de", "en", split="test", size=60, gold=20)
 LANGUAGES = {"source_language": "deu", "target_language": "en"}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from st_xling.mining import mine_texts, plan_mining, write_store
-from st_xling.mining.pipeline import mine_texts as planning
+from st_xling.mining.pipeline import text_mining as planning
 
 
 def test_it_measures_a_sample_and_writes_nothing(

@@ -11,9 +11,9 @@ import pytest
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.mining import mine_texts
 from st_xling.mining.pipeline import rescore as module
-from st_xling.models.cross_encoder import tiny_cross_encoder
+from st_xling.models.cross_encoders import tiny_cross_encoder
 from st_xling.models.pair_scorer import PairScorer
-from tests.mining.pipeline.test_mine_texts import OFF, read_cells, write
+from tests.mining.pipeline.test_text_mining import OFF, read_cells, write
 
 TEXTS = mining_phrases("de", "en", split="test", size=80, gold=40)
 

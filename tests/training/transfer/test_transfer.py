@@ -15,7 +15,7 @@ from transformers import AutoModelForTokenClassification, Trainer
 from st_xling.cli import main
 from st_xling.data.transfer_sets import UPOS, Example
 from st_xling.training import NotFiniteError, TrainingInterrupted
-from st_xling.training.transfer import (
+from st_xling.training.cross_lingual_transfer import (
     NO_LABEL,
     TASKS,
     Classifier,

@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from st_xling.losses.base import Batch, CrossLingualLoss, bibtex, warn_once
 from st_xling.losses.gather import GatheredBatch, Similarity, batch_of_pairs, similarity_matrix
-from st_xling.models.backbone import normalizes, unwrap
+from st_xling.models.backbones import normalizes, unwrap
 from st_xling.models.heads import trained_dtype
 from st_xling.utils.options import check_choice
 

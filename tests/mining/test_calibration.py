@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from st_xling.mining import Calibration, calibrate, mine
-from st_xling.mining.calibrate import StackedRows, _right_among_kept, _translated, select_known_pairs
+from st_xling.mining.calibration import StackedRows, _right_among_kept, _translated, select_known_pairs
 
 
 def translations(rows, random, noise, dim=16):

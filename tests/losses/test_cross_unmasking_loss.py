@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from sentence_transformers.base.modules import Dense
 
 from st_xling.losses import CrossUnmaskingLoss, token_inputs
-from st_xling.models.backbone import backbone
+from st_xling.models.backbones import backbone
 from tests import reference
 
 TOKENS = ("input_ids", "attention_mask")

@@ -279,7 +279,7 @@ assert not [name for name in sys.modules if name.startswith(heavy)]
     [
         ("mine", "'st_xling.models', 'sentence_transformers', 'transformers'"),
         pytest.param(
-            "mine_texts", "'st_xling.models.cross_encoder', 'st_xling.models.pair_scorer'", marks=pytest.mark.slow
+            "mine_texts", "'st_xling.models.cross_encoders', 'st_xling.models.pair_scorer'", marks=pytest.mark.slow
         ),
     ],
 )

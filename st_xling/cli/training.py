@@ -532,7 +532,7 @@ def _arguments(load_recipe: Any, recipe: str, options: TrainOptions, context: ty
 
 def _train_encoder(recipe: str, options: TrainOptions, context: typer.Context) -> str:
     from st_xling import training
-    from st_xling.data.language_texts import read_all_others
+    from st_xling.data.texts_by_language import read_all_others
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.utils import distributed
@@ -606,8 +606,8 @@ def _train_adapter(recipe: str, options: TrainOptions, context: typer.Context) -
 def _train_retriever(recipe: str, options: TrainOptions, context: typer.Context) -> str:
     from st_xling.data import load_data_specs
     from st_xling.data.columns import negative_columns
-    from st_xling.data.language_texts import read_all_others
     from st_xling.data.retrieval import load_query_passage_specs, load_retrieval_specs
+    from st_xling.data.texts_by_language import read_all_others
     from st_xling.evaluation.retrieval import RetrievalEvaluator
     from st_xling.training.retriever import RetrievalSources, load_retrieval_recipe, train_retrieval
 

@@ -12,9 +12,8 @@ from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding
 from transformers import Qwen3Config, Qwen3Model
 
-from st_xling.models import encode as encoding
-from st_xling.models import load_encoder
-from st_xling.models.encode import encode, token_batches
+from st_xling.models import encoding, load_encoder
+from st_xling.models.encoding import encode, token_batches
 from tests.conftest import PAIRS
 
 #: Of all lengths, some alike, one empty, one cut off.

@@ -17,7 +17,7 @@ import numpy as np
 from st_xling.data.read import load_pairs
 from st_xling.mining.deduplication import folding_key
 from st_xling.mining.margins import check_aligned
-from st_xling.mining.mine import MinedPairs, best_pairs
+from st_xling.mining.mined_pairs import MinedPairs, best_pairs
 from st_xling.mining.search.exact import Neighbors
 from st_xling.mining.search.find import find_neighbors
 from st_xling.mining.thresholds import PublishedThreshold

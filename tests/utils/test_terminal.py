@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from st_xling.utils import console as module
-from st_xling.utils.console import console, duration, explain, hide_passwords, pace, progress_bar
+from st_xling.utils import terminal as module
+from st_xling.utils.terminal import console, duration, explain, hide_passwords, pace, progress_bar
 
 OURS, OTHERS = logging.getLogger("st_xling.somewhere"), logging.getLogger("another.library")
 
@@ -86,7 +86,7 @@ def test_verbose_names_loggers_and_warns_at_once(capsys: pytest.CaptureFixture[s
     assert lines[:2] == ["INFO st_xling.somewhere: loaded x", "WARNING st_xling.somewhere: careful"]
     assert lines.count("WARNING st_xling.somewhere: careful") == 1
     assert {"WARNING another.library: their warning", "DEBUG st_xling.somewhere: details"} <= set(lines)
-    assert any(line.startswith("DEBUG st_xling.utils.console: took ") for line in lines)
+    assert any(line.startswith("DEBUG st_xling.utils.terminal: took ") for line in lines)
     assert not any("signed" in line for line in lines)
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
 from st_xling.losses.token_inputs import encode_hidden, sentences
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
-from st_xling.models.backbone import Backbone, backbone, cls_mask
+from st_xling.models.backbones import Backbone, backbone, cls_mask
 from st_xling.models.heads import HeadStart, VocabularyHead, trained_dtype
 
 

@@ -33,10 +33,10 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.mining.calibrate import calibrate_threshold
+from st_xling.mining.calibration import calibrate_threshold
 from st_xling.mining.deduplication import UniqueSentences
 from st_xling.mining.filters import FilterOptions, PairFilters, RejectedPair, identify_languages
-from st_xling.mining.mine import best_pairs
+from st_xling.mining.mined_pairs import best_pairs
 from st_xling.mining.pipeline.rescore import load_reranker, rescore_pairs
 from st_xling.mining.pipeline.work import (
     REJECTS,
@@ -58,7 +58,6 @@ from st_xling.mining.text import MiningText
 from st_xling.mining.text_languages import check_text_languages, named_or_found
 from st_xling.mining.thresholds import AUTO, PUBLISHED, PublishedThreshold, find_published_threshold
 from st_xling.mining.vectors import PrecomputedEmbeddings, encoding_settings, vectors_from
-from st_xling.utils.console import duration, progress_bar
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.options import (
     Engine,
@@ -75,6 +74,7 @@ from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, work_path
 from st_xling.utils.score_histogram import ScoreHistogram
 from st_xling.utils.signature import name_of
+from st_xling.utils.terminal import duration, progress_bar
 
 logger = logging.getLogger(__name__)
 

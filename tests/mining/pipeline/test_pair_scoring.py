@@ -15,9 +15,9 @@ import pytest
 from st_xling.data.pairs import pair_dataset
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.mining import FilterOptions, score_pairs, score_texts, write_store
-from st_xling.mining.pipeline.score_texts import _read_corpus
-from st_xling.models.encode import encode
-from tests.mining.pipeline.test_mine_texts import read_cells, write
+from st_xling.mining.pipeline.pair_scoring import _read_corpus
+from st_xling.models.encoding import encode
+from tests.mining.pipeline.test_text_mining import read_cells, write
 
 PAIRS = [(row["source"], row["target"]) for row in parallel_phrases("de", "en", size=150, split="test")]
 

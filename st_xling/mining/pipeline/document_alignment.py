@@ -41,7 +41,6 @@ from st_xling.mining.pipeline.work import (
 )
 from st_xling.mining.text import MiningText, TextWithIds, summarize
 from st_xling.mining.text_languages import check_text_languages, named_or_found
-from st_xling.utils.console import progress_bar
 from st_xling.utils.identify import main_language
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.languages import UNKNOWN
@@ -49,6 +48,7 @@ from st_xling.utils.options import AlignmentFormat, StoreDtype, check_choice, ch
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, work_path
 from st_xling.utils.signature import name_of
+from st_xling.utils.terminal import progress_bar
 from st_xling.utils.text import ParallelTextError, is_blank
 
 logger = logging.getLogger(__name__)

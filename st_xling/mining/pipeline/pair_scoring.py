@@ -42,7 +42,6 @@ from st_xling.mining.search.find import check_search, find_neighbors
 from st_xling.mining.text import summarize
 from st_xling.mining.text_languages import check_text_languages, named_or_found
 from st_xling.mining.vectors import vectors_from
-from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.options import Engine, Margin, PairFormat, StoreDtype, check_choice, check_number, helpful_arguments
@@ -50,6 +49,7 @@ from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, work_path
 from st_xling.utils.score_histogram import ScoreHistogram
 from st_xling.utils.signature import name_of
+from st_xling.utils.terminal import progress_bar
 from st_xling.utils.text import ParallelTextError
 
 #: Longest sentence that is scored; a longer one is a fault of its line.

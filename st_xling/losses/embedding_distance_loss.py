@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
 from st_xling.losses.gather import batch_of_pairs
-from st_xling.models.backbone import normalizes
+from st_xling.models.backbones import normalizes
 from st_xling.utils.options import check_choice
 
 Distance = Literal["squared", "cosine"]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from st_xling.data.language_texts import language_texts, load_texts
 from st_xling.data.phrasebook import parallel_phrases
+from st_xling.data.texts_by_language import language_texts, load_texts
 
 
 def test_files_of_one_language(tmp_path: Path) -> None:

@@ -487,7 +487,7 @@ def transfer(
     """
     from st_xling.models import load_encoder
     from st_xling.models.load import cast_to_saved_dtype
-    from st_xling.training import transfer as fine_tuning
+    from st_xling.training import cross_lingual_transfer as fine_tuning
     from st_xling.training.run_folder import RunFolder
     from st_xling.utils.lazy_model import LazyModel
 

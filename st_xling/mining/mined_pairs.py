@@ -155,7 +155,7 @@ def mine(
             "mine_texts(source, target, out, model=model)."
         )
     if model is not None:
-        from st_xling.models.encode import encode
+        from st_xling.models.encoding import encode
 
         rows = [sentence_rows(side, name) for side, name in zip(sides, ("source", "target"))]
         texts = [[side[row] for row in kept.tolist()] for side, kept in zip(sides, rows)]

@@ -23,9 +23,9 @@ from sentence_transformers.util import batch_to_device
 from torch import Tensor
 
 from st_xling.models.token_rows import check_texts
-from st_xling.utils.console import on_terminal, progress_bar
 from st_xling.utils.private import encodes_in_several_processes
 from st_xling.utils.signature import loaded
+from st_xling.utils.terminal import on_terminal, progress_bar
 
 logger = logging.getLogger(__name__)
 

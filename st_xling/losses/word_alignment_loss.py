@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, Part, TokenLevelLoss, at_least_float32, bibtex
 from st_xling.losses.token_inputs import Positions, TokenInputs, join_pairs, usable_positions
-from st_xling.models.backbone import Backbone, backbone
+from st_xling.models.backbones import Backbone, backbone
 from st_xling.utils.private import attention_implementation, with_attention
 
 

@@ -25,7 +25,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import nn
 
 from st_xling.models import load_encoder, tiny_encoder
-from st_xling.models.backbone import special_token_id, token_encoder
+from st_xling.models.backbones import special_token_id, token_encoder
 from st_xling.models.load import LoadingOptions, limit_length, load_sentence_transformer, model_of
 from st_xling.models.lora import check_start
 from st_xling.models.pair_scorer import ONLY_PASSAGES

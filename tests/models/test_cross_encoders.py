@@ -8,8 +8,8 @@ import pytest
 import torch
 from sentence_transformers import CrossEncoder
 
-from st_xling.models.backbone import token_encoder
-from st_xling.models.cross_encoder import cross_encoder, head_modules, replace_head, tiny_cross_encoder
+from st_xling.models.backbones import token_encoder
+from st_xling.models.cross_encoders import cross_encoder, head_modules, replace_head, tiny_cross_encoder
 from tests import reference
 from tests.conftest import PAIRS
 

@@ -11,7 +11,7 @@ from sentence_transformers.sentence_transformer.losses import MatryoshkaLoss, Mu
 from torch.nn.utils.rnn import pad_sequence
 
 from st_xling.losses import CachedLoss, RepresentationTranslationLoss, TranslationRankingLoss, make
-from st_xling.losses.length_groups import encode_rows, length_groups
+from st_xling.losses.rows_by_length import encode_rows, length_groups
 from tests.losses.test_cached import gradients
 
 TEXTS = (
@@ -23,7 +23,7 @@ TEXTS = (
 @pytest.fixture
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups cost one token, for they are not worth it in so small a model."""
-    monkeypatch.setattr("st_xling.losses.length_groups.GROUP_COST", 16**2)
+    monkeypatch.setattr("st_xling.losses.rows_by_length.GROUP_COST", 16**2)
 
 
 def encoded_shapes(model: Any) -> list[tuple[int, ...]]:
@@ -73,7 +73,7 @@ def test_the_loss_and_gradient_of_one_pass(
     expected = gradients(loss, [model.preprocess(texts) for texts in TEXTS])
     passes = len(shapes)
 
-    monkeypatch.setattr("st_xling.losses.length_groups.GROUP_COST", 16**2)
+    monkeypatch.setattr("st_xling.losses.rows_by_length.GROUP_COST", 16**2)
     found = gradients(loss, [model.preprocess(texts) for texts in TEXTS])
     tokens = [sum(rows * width for rows, width, _ in part) for part in (shapes[:passes], shapes[passes:])]
     assert len(shapes) - passes > passes and tokens[1] < tokens[0]

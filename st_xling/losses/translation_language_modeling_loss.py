@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
 from st_xling.losses.token_inputs import Positions, encode_hidden, join_pairs, sentences, usable_positions
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
-from st_xling.models.backbone import backbone
+from st_xling.models.backbones import backbone
 from st_xling.models.heads import HeadStart, VocabularyHead
 from st_xling.utils.options import check_choice
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
-from st_xling.losses.length_groups import row_groups
+from st_xling.losses.rows_by_length import row_groups
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
-from st_xling.models.backbone import Backbone, backbone, cls_mask, right_align
+from st_xling.models.backbones import Backbone, backbone, cls_mask, right_align
 from st_xling.models.heads import HeadStart, RepresentationTranslationHead
 from st_xling.utils.languages import canonical_code
 from st_xling.utils.options import check_choice

@@ -12,7 +12,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from st_xling import __version__
 from st_xling.cli import main
-from st_xling.cli.train import TAKEN_BY, ArgumentOptions, RecipeOptions
+from st_xling.cli.training import TAKEN_BY, ArgumentOptions, RecipeOptions
 from st_xling.training import load_recipe
 from st_xling.training.adapter import load_adapter_recipe
 from st_xling.training.recipe_files import read_recipe, recipe_kind, recipe_names

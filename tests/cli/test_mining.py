@@ -17,7 +17,7 @@ from st_xling.cli import main
 from st_xling.data import load_pairs
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.mining import EmbeddingStore, write_store
-from tests.mining.pipeline.test_mine_texts import read_cells
+from tests.mining.pipeline.test_text_mining import read_cells
 from tests.training.children import st_xling
 
 

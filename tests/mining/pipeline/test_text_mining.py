@@ -15,7 +15,7 @@ import pytest
 
 from st_xling import mining
 from st_xling.data.phrasebook import mining_phrases
-from st_xling.models.encode import encode as embed
+from st_xling.models.encoding import encode as embed
 
 OFF = mining.FilterOptions(disable=["all"])
 TEXTS = mining_phrases("de", "en", split="test", size=600, gold=200)

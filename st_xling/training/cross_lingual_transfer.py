@@ -40,7 +40,7 @@ from st_xling._version import __version__
 from st_xling.data.spec import data_name, parse_spec
 from st_xling.data.transfer_sets import PAWSX_LABELS, UPOS, XNLI_LABELS, Example, Rows, read_pairs, read_tagged
 from st_xling.models import load_encoder
-from st_xling.models.backbone import token_encoder
+from st_xling.models.backbones import token_encoder
 from st_xling.models.load import limit_length, longest_input
 from st_xling.models.lora import check_start
 from st_xling.models.token_rows import check_ids, tokens_without_row
