@@ -13,7 +13,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 from huggingface_hub import CardData, EvalResult
@@ -32,6 +32,9 @@ from st_xling.utils.io import write_atomic, write_json
 from st_xling.utils.languages import canonical_language, language_name
 from st_xling.utils.paths import shown_command
 from st_xling.utils.terminal import duration
+
+if TYPE_CHECKING:
+    from torch import nn
 
 # Language → a sentence, a question that it answers, and another sentence; the same in all languages.
 with Path(__file__).with_name("examples.tsv").open(encoding="utf-8", newline="") as _file:
@@ -60,15 +63,15 @@ def write_card(folder: str | Path, *, options: CardOptions | None = None, folder
         OSError: If it cannot be written; an earlier card is kept.
     """
     facts = CardFacts(folder, options=options, folder_name=folder_name)
-    names = [source["name"] for source in facts.sources]
-    if wrong := [name for name in facts.said.data_licenses if name not in names]:
+    names = [source.name for source in facts.sources]
+    if unknown := [name for name in facts.given.data_licenses if name not in names]:
         raise ValueError(
-            f"licenses are given to data that were trained on: got {', '.join(wrong)}; there are {', '.join(names)}."
+            f"licenses are given to data that were trained on: got {', '.join(unknown)}; there are {', '.join(names)}."
         )
     draw_results(facts.folder, [(TASKS[result.task][0], result) for result in facts.evaluations])
     text = _render(facts)  # shows the pictures that are there
-    said = {name: value for name, value in vars(facts.said).items() if value}
-    write_json(facts.folder / CARD_FILE, {"said": said, "found": facts.found})
+    given = {name: value for name, value in vars(facts.given).items() if value}
+    write_json(facts.folder / CARD_FILE, {"given": given, "hub_ids": facts.hub_ids})
     path = facts.folder / CARD
     write_atomic(path, text.encode("utf-8"))
     return path
@@ -81,9 +84,14 @@ def card_text(folder: str | Path) -> str:
 
 def one_line(text: object) -> str:
     """Return the text in one line, without invisible signs and halves of surrogate pairs."""
-    kinds = [(sign, unicodedata.category(sign)) for sign in str(text)]
-    kept = [(sign, kind) for sign, kind in kinds if kind not in ("Cf", "Cs") or sign in "\u200c\u200d"]
-    return " ".join("".join(" " if kind in ("Cc", "Zl", "Zp") else sign for sign, kind in kept).split())
+    kept = []
+    for sign in str(text):
+        category = unicodedata.category(sign)
+        if category in ("Cc", "Zl", "Zp"):  # control characters and ends of lines
+            kept.append(" ")
+        elif category not in ("Cf", "Cs") or sign in "\u200c\u200d":  # joiners belong to words and emoji
+            kept.append(sign)
+    return " ".join("".join(kept).split())
 
 
 def plain(text: object) -> str:
@@ -105,7 +113,8 @@ def span(text: object) -> str:
     """Return the same outside of tables, as it was typed, between as many backticks as it takes."""
     line = one_line(text)
     fence = _fence(line, 1)
-    room = " " if line.startswith("`") or line.endswith("`") or not line else ""
+    touches_fence = not line or line.startswith("`") or line.endswith("`")
+    room = " " if touches_fence else ""
     return f"{fence}{room}{line}{room}{fence}"
 
 
@@ -117,12 +126,14 @@ def fenced(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{shown}\n{fence}"
 
 
-def _fence(text: str, least: int) -> str:
-    return "`" * max([least, *(len(run) + 1 for run in re.findall("`+", text))])
+def _fence(text: str, min_length: int) -> str:
+    """Return backticks: one more than the longest run of them in the text, and at least ``min_length``."""
+    longest_run = max(map(len, re.findall("`+", text)), default=0)
+    return "`" * max(min_length, longest_run + 1)
 
 
-def _entities(found: re.Match[str]) -> str:
-    return "".join(f"&#{ord(sign)};" for sign in found[0])
+def _entities(match: re.Match[str]) -> str:
+    return "".join(f"&#{ord(sign)};" for sign in match[0])
 
 
 def card_metadata(facts: CardFacts) -> tuple[CardData, dict[str, str]]:
@@ -131,19 +142,23 @@ def card_metadata(facts: CardFacts) -> tuple[CardData, dict[str, str]]:
     The description of the model comes first, its results last.
     """
     is_encoder = facts.kind != "cross-encoder"
-    kind = SentenceTransformerModelCardData if is_encoder else CrossEncoderModelCardData
-    st_data: BaseModelCardData = kind(local_files_only=True, generate_widget_examples=False)
+    card_data_class = SentenceTransformerModelCardData if is_encoder else CrossEncoderModelCardData
+    st_data: BaseModelCardData = card_data_class(local_files_only=True, generate_widget_examples=False)
     tags = ["st-xling", "cross-lingual"]
     if name := facts.recipe.get("name"):
         tags.append(f"recipe:{one_line(name)}")
-    if rows := [source["rows"] for source in facts.sources if source["rows"]]:
+    if rows := [source.rows for source in facts.sources if source.rows]:
         tags.append(f"dataset_size:{sum(rows)}")
     st_data.add_tags(tags)
     st_data.set_losses(_losses(facts.recipe))
     if "strategy" in facts.recipe:
         st_data.citations["XPI and XPR"] = bibtex("chen2020crosslingual")
-    results = [each for result in facts.evaluations for each in eval_results(result)]
-    relation = facts.slim["relation"] if facts.slim else "adapter" if facts.adapters else "finetune"
+
+    results: list[EvalResult] = []
+    for evaluation in facts.evaluations:
+        results += eval_results(evaluation)
+    datasets = dict.fromkeys(source.hub_id for source in facts.sources if source.hub_id)
+    metrics = dict.fromkeys(result.metric_type for result in results)
     metadata = CardData(
         language=facts.hub_languages or None,
         license=facts.license,
@@ -151,46 +166,58 @@ def card_metadata(facts: CardFacts) -> tuple[CardData, dict[str, str]]:
         pipeline_tag=st_data.pipeline_tag if is_encoder else "text-ranking",
         tags=st_data.tags,
         base_model=facts.base_model,
-        base_model_relation=str(relation) if facts.base_model else None,
-        datasets=list(dict.fromkeys(source["hub_id"] for source in facts.sources if source["hub_id"])) or None,
-        metrics=list(dict.fromkeys(result.metric_type for result in results)) or None,
+        base_model_relation=_base_model_relation(facts),
+        datasets=list(datasets) or None,
+        metrics=list(metrics) or None,
     )
     if results:
         metadata["model-index"] = eval_results_to_model_index(one_line(facts.title), results)
     return metadata, st_data.citations
 
 
-def eval_results(result: SavedResults) -> list[EvalResult]:
-    """The main values, with the signature among their arguments: of the average over all rows, if there is one.
+def _base_model_relation(facts: CardFacts) -> str | None:
+    """Return how the model was made from its base model, in the Hub's words."""
+    if not facts.base_model:
+        return None
+    if facts.slim:
+        return str(facts.slim["relation"])
+    return "adapter" if facts.adapters else "finetune"
 
-    The rest is in the tables and in ``results.json``. The signature is not among the arguments of the data set, since a
-    model index keeps those of the first value of a data set alone.
+
+def eval_results(result: SavedResults) -> list[EvalResult]:
+    """Return the main values with their signature: of the average over all rows, if there is one.
+
+    The rest is in the tables and in ``results.json``. The signature is an argument of the metric, not of the data set:
+    a model index keeps only the arguments of the first value of a data set.
     """
     split = result.parts.get("split")
-    rows = [row for row in result.rows if row.average][-1:] or result.rows
+    averages = [row for row in result.rows if row.average]
+    rows = averages[-1:] or result.rows
     measures = [column for column in result.columns if column.metric is not None]
     main = [column for column in measures if column.picture] or measures
     task_name, task_type = TASKS[result.task]
-    return [
-        EvalResult(
-            task_type=task_type,
-            task_name=task_name,
-            dataset_type=one_line(result.data_name),
-            dataset_name=one_line(f"{data_title(result)} ({row.label})"),
-            dataset_config=one_line(row.label),
-            dataset_split=one_line(split) if split else None,
-            metric_type=str(column.metric),
-            metric_name=one_line(column.name),
-            metric_value=round(value, 6),
-            metric_args={
-                "signature": one_line(result.signature),
-                **{name: argument for name, argument in row.arguments.items() if argument is not None},
-            },
-        )
-        for row in rows
-        for column, value in zip(result.columns, row.values)
-        if column in main and value is not None
-    ]
+    results = []
+    for row in rows:
+        metric_args = {"signature": one_line(result.signature)}
+        metric_args |= {name: argument for name, argument in row.arguments.items() if argument is not None}
+        for column, value in zip(result.columns, row.values):
+            if column not in main or value is None:
+                continue
+            results.append(
+                EvalResult(
+                    task_type=task_type,
+                    task_name=task_name,
+                    dataset_type=one_line(result.data_name),
+                    dataset_name=one_line(f"{data_title(result)} ({row.label})"),
+                    dataset_config=one_line(row.label),
+                    dataset_split=one_line(split) if split else None,
+                    metric_type=str(column.metric),
+                    metric_name=one_line(column.name),
+                    metric_value=round(value, 6),
+                    metric_args=dict(metric_args),
+                )
+            )
+    return results
 
 
 def data_title(result: SavedResults) -> str:
@@ -204,22 +231,31 @@ def data_size(result: SavedResults) -> str:
     A share of 100 % of five sentences and one of five thousand are different news.
     """
     rows = [row for row in result.rows if not row.average]
-    gold = next((index for index, column in enumerate(result.columns) if column.name == "gold"), None)
     for unit in ("sentences", "queries", "gold pairs"):
         if unit == "gold pairs":
-            counts = [] if gold is None else [row.values[gold] for row in rows]
+            counts = _column_values(result, rows, "gold")
         else:
             counts = [row.arguments.get(unit) for row in rows]
-        known = [int(count) for count in counts if count is not None]
-        if known and len(known) == len(rows):
-            low, high = min(known), max(known)
-            numbers = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        sizes = [int(count) for count in counts if count is not None]
+        if sizes and len(sizes) == len(rows):
+            smallest = min(sizes)
+            largest = max(sizes)
+            numbers = f"{smallest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
             return f"{numbers} {unit} each" if len(rows) > 1 else f"{numbers} {unit}"
     return ""
 
 
+def _column_values(result: SavedResults, rows: list[Row], name: str) -> list[float | None]:
+    """Return the values of a column in some rows of a result; empty if it has no such column."""
+    names = [column.name for column in result.columns]
+    if name not in names:
+        return []
+    index = names.index(name)
+    return [row.values[index] for row in rows]
+
+
 def flat_recipe(recipe: Mapping[str, Any], stem: str = "") -> Iterator[tuple[str, str]]:
-    """Every hyper-parameter: dotted name, as ``--set`` takes it, and value as JSON."""
+    """Iterate over all hyper-parameters: dotted name, as ``--set`` takes it, and value as JSON."""
     for key, value in recipe.items():
         if isinstance(value, Mapping) and value:
             yield from flat_recipe(value, f"{stem}{key}.")
@@ -228,14 +264,18 @@ def flat_recipe(recipe: Mapping[str, Any], stem: str = "") -> Iterator[tuple[str
 
 
 def headline(result: SavedResults) -> tuple[Row, int, list[int]] | None:
-    """Return the row that sums up a result, the place of its main value, and those of its other shares."""
+    """Return the row that sums up a result, the index of its main column, and those of its other shares."""
     if not result.rows:
         return None
-    row, columns = sorted(result.rows, key=lambda row: row.average)[-1], result.columns
-    shares = [place for place, column in enumerate(columns) if column.percent and row.values[place] is not None]
+    averages = [row for row in result.rows if row.average]
+    row = (averages or result.rows)[-1]
+    columns = result.columns
+    shares = [index for index, column in enumerate(columns) if column.percent and row.values[index] is not None]
+    if not shares:
+        return None
     # A mean of both directions, the column of pictures, any.
-    shares.sort(key=lambda place: (columns[place].name != "mean", not columns[place].picture))
-    return (row, shares[0], sorted(shares[1:])) if shares else None
+    shares.sort(key=lambda index: (columns[index].name != "mean", not columns[index].picture))
+    return row, shares[0], sorted(shares[1:])
 
 
 def _render(facts: CardFacts) -> str:
@@ -243,31 +283,56 @@ def _render(facts: CardFacts) -> str:
     folder_name = facts.folder_name if _FOLDER_NAME.fullmatch(facts.folder_name) else "my-model"
     template = jinja2.Template(Path(__file__).with_name("card_template.md").read_text(encoding="utf-8"))
     metadata, citations = card_metadata(facts)
-    # Texts in two languages of the model, the second English if possible; in English if none is known.
-    languages = facts.tasks[:2] if len(facts.tasks) > 1 else facts.hub_languages
-    first, *others = [code for code in map(canonical_language, languages) if code in _EXAMPLES] or ["eng"]
-    second = "eng" if "eng" in others or not others else others[0]
-    functions = (code, data_size, data_title, duration, fenced, flat_recipe, plain, repr, shown_command, span)
+    headlines = []
+    for result in facts.evaluations:
+        if best := headline(result):
+            headlines.append((result, best))
     text = template.render(
         card_data=metadata.to_yaml(),
         facts=facts,
         language_names=[language_name(code) for code in facts.hub_languages],
-        examples=[_EXAMPLES[first], _EXAMPLES[second]],
+        examples=_examples(facts),
         pictures={path.name for path in (facts.folder / PICTURES).glob("*")},
-        place=facts.said.repo_id or folder_name,
+        place=facts.given.repo_id or folder_name,
         st_xling_version=__version__,
         citations=citations,
-        headlines=[(result, best) for result in facts.evaluations if (best := headline(result))],
-        count=lambda number: "" if number is None else f"{number:,}",
-        percent=lambda share: "–" if share is None else f"{100 * share:.1f}",
+        headlines=headlines,
         tasks=TASKS,
         fewest_steps=FEWEST_STEPS,
-        **{function.__name__: function for function in functions},
+        code=code,
+        count=_count,
+        data_size=data_size,
+        data_title=data_title,
+        duration=duration,
+        fenced=fenced,
+        flat_recipe=flat_recipe,
+        percent=_percent,
+        plain=plain,
+        repr=repr,
+        shown_command=shown_command,
+        span=span,
     )
     return re.sub(r"\n{3,}", "\n\n", text).rstrip("\n") + "\n"
 
 
-def _losses(recipe: Mapping[str, Any]) -> list[Any]:
+def _examples(facts: CardFacts) -> list[dict[str, str]]:
+    """Return texts in two languages of the model, the second English if possible; in English if none is known."""
+    languages = facts.tasks[:2] if len(facts.tasks) > 1 else facts.hub_languages
+    codes = [canonical_language(code) for code in languages]
+    first, *others = [code for code in codes if code in _EXAMPLES] or ["eng"]
+    second = "eng" if "eng" in others or not others else others[0]
+    return [_EXAMPLES[first], _EXAMPLES[second]]
+
+
+def _count(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f}"
+
+
+def _losses(recipe: Mapping[str, Any]) -> list[nn.Module]:
     """Return an unbuilt module of each loss that a recipe names, for its class and citation."""
     from sentence_transformers.cross_encoder import losses as ranking_losses
 
@@ -275,15 +340,25 @@ def _losses(recipe: Mapping[str, Any]) -> list[Any]:
     from st_xling.training.recipe import objective
 
     if "adapter" in recipe:
-        return [SiameseContrastiveLoss.__new__(SiameseContrastiveLoss)]
+        return [_unbuilt(SiameseContrastiveLoss)]
     if "strategy" in recipe:  # a cross-encoder, by a loss of sentence-transformers
         classes = {name.lower(): getattr(ranking_losses, name) for name in dir(ranking_losses)}
-        loss = classes[f"{recipe['loss']['name'].replace('_', '')}loss"]
-        return [loss.__new__(loss)]
-    modules: dict[type, Any] = {}
+        name = recipe["loss"]["name"].replace("_", "")
+        return [_unbuilt(classes[f"{name}loss"])]
+    losses: dict[type[nn.Module], nn.Module] = {}
     for name, options in (recipe.get("losses") or {}).items():
-        known = objective(name)
-        if (options or {}).get("weight") != 0:
-            with contextlib.suppress(AttributeError, TypeError):  # ST's, whose citation may depend on their options
-                modules[known.loss] = known.loss.__new__(known.loss) if known.is_ours else known.loss(None)
-    return list(modules.values())
+        term = objective(name)
+        if (options or {}).get("weight") == 0:
+            continue
+        if term.is_ours:
+            losses[term.loss] = _unbuilt(term.loss)
+            continue
+        # The citation of a loss of sentence-transformers may depend on its options, so it needs to be built.
+        with contextlib.suppress(AttributeError, TypeError):
+            losses[term.loss] = term.loss(None)
+    return list(losses.values())
+
+
+def _unbuilt(loss: type[nn.Module]) -> nn.Module:
+    """Return a loss without model and weights: ``set_losses`` takes modules, but reads class and citation alone."""
+    return loss.__new__(loss)

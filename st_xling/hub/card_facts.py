@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from huggingface_hub.utils import validate_repo_id
 
@@ -20,13 +20,28 @@ from st_xling.utils.languages import UNKNOWN, check_language_code, hub_language,
 from st_xling.utils.paths import without_places
 from st_xling.utils.text import home_path
 
-CARD, CARD_FILE, RUN_FILE = "README.md", "card.json", "training/run.json"
+CARD = "README.md"
+CARD_FILE = "card.json"
+RUN_FILE = "training/run.json"
 PHRASEBOOK_LICENSE = "apache-2.0"
 
 _MODEL_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 #: Options that name text to train on → its role, which a retriever's data sets have before their names.
 _ROLES = {"data": "queries", "parallel": "parallel", "mono": "others"}
 
+# Content of card.json: the options that the user has given, and the names in the run that are ids on the Hub.
+_CARD_SHAPE = {
+    "given": {
+        "title": str,
+        "repo_id": str,
+        "license": str,
+        "data_licenses": {...: str},
+        "languages": [str],
+        "base_model": str,
+        "limits": str,
+    },
+    "hub_ids": {"base_model": str, "data": [str]},
+}
 # What a card reads of the records of a run, and what it expects to find there.
 _RUN_SHAPE = {
     "command": str,
@@ -50,7 +65,7 @@ TASKS = {
     "transfer-pos": ("Zero-shot transfer: part-of-speech tagging", "token-classification"),
 }
 
-_KINDS = {
+_KIND_WORDS = {
     "encoder": "cross-lingual sentence encoder",
     "separate": "cross-lingual retriever with an encoder for queries and one for passages",
     "cross-encoder": "cross-lingual re-ranker (cross-encoder)",
@@ -87,9 +102,38 @@ class CardOptions:
 
     def over(self, earlier: CardOptions) -> CardOptions:
         """Return these options, completed by ``earlier``."""
-        given = {name: value for name, value in vars(self).items() if value is not None}
-        given["data_licenses"] = {**earlier.data_licenses, **self.data_licenses}
-        return dataclasses.replace(earlier, **given)
+        changes = {name: value for name, value in vars(self).items() if value is not None}
+        changes["data_licenses"] = {**earlier.data_licenses, **self.data_licenses}
+        return dataclasses.replace(earlier, **changes)
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """A data set that a model was trained on, as the card's table shows it.
+
+    Attributes:
+        name: Name of the data set in the run.
+        rows: Number of rows; ``None``: not recorded.
+        sha8: Fingerprint; ``None``: not recorded.
+        specs: Specs that it was read from.
+        hub_id: Id on the Hub; ``None`` for files, and for a data set that was read from several specs.
+        license: License, ``"unknown"`` by default.
+    """
+
+    name: str
+    rows: int | None
+    sha8: str | None
+    specs: list[str]
+    hub_id: str | None
+    license: str
+
+
+class _TrainingSource(NamedTuple):
+    """Text that the user named for training: its role, its spec, and the data sets that were read from it."""
+
+    role: str
+    spec: str
+    names: list[str]
 
 
 class CardFacts:
@@ -104,8 +148,8 @@ class CardFacts:
 
     Attributes:
         folder_name: Name of the model's folder, which usage names until the model has one on the Hub.
-        said: The user's options, for ``card.json``.
-        found: Ids on the Hub, see :func:`_find_ids`.
+        given: The user's options, for ``card.json``.
+        hub_ids: Names in the run that are ids on the Hub, for ``card.json``; see :func:`_find_hub_ids`.
         run: ``training/run.json``, or empty, and its ``recipe``.
         results: ``results.json``, or empty; in it the reports of ``slim`` and ``postprocess``, or empty.
         evaluations: Saved results, oldest first.
@@ -119,11 +163,10 @@ class CardFacts:
         compares_sentences: True if it is a cross-encoder of pairs of sentences, rather than of query and passage.
         dimension: Dimension of the embeddings; ``None`` for a cross-encoder.
         max_tokens: Length that texts are cut to; ``None`` without a limit.
-        tasks: Tasks of ``encode``, for languages that are centered by a mean of their own; without the default one.
+        tasks: Tasks of ``encode``, one for each language with its own mean for centering; without the default one.
         license: The user's license, or that of the model that this one was cut from or post-processed.
         base_model: Hub id of the model that training, the cut of the vocabulary or post-processing started from.
-        sources: Training data sets: name, rows, fingerprint, the specs that each was read from, id on the Hub and
-            license.
+        sources: Training data sets.
         only_phrasebook: True if all training text is the phrasebook's.
         languages: The user's codes, or those in names of the training data and before ``=`` in its specs.
         hub_languages: The same as the Hub spells them, each once.
@@ -141,11 +184,13 @@ class CardFacts:
                 f"expected the folder of a model that sentence-transformers saved, with modules.json: got {folder}; "
                 "train one, or save it with model.save_pretrained."
             )
-        card, run = read_json_object(self.folder / CARD_FILE), read_json_object(self.folder / RUN_FILE)
-        earlier = CardOptions(**card.get("said", {}))
-        self.said = earlier if options is None else options.over(earlier)
+        card = read_json_object(self.folder / CARD_FILE)
+        run = read_json_object(self.folder / RUN_FILE)
+        _check_card_file(card, self.folder / CARD_FILE)
+        earlier = CardOptions(**card.get("given") or {})
+        self.given = earlier if options is None else options.over(earlier)
         check_shape(run, _RUN_SHAPE, self.folder / RUN_FILE)
-        self.found: dict[str, Any] = card.get("found") or _find_ids(run)
+        self.hub_ids: dict[str, Any] = card.get("hub_ids") or _find_hub_ids(run)
         self.run: dict[str, Any] = without_places(run)
         self.recipe: dict[str, Any] = dict(self.run.get("recipe") or {})
         self.results: dict[str, Any] = without_places(read_json_object(self.folder / RESULTS_FILE))
@@ -154,11 +199,11 @@ class CardFacts:
         self.postprocess: dict[str, Any] = self.results.get("postprocess") or {}
         self.evaluations = read_saved_results(self.folder)
         self.thresholds = load_published_thresholds(self.folder)
+
         self.settings: dict[str, Any] = read_json_object(self.folder / "config_sentence_transformers.json")
         self.prompts = {name: text for name, text in (self.settings.get("prompts") or {}).items() if text}
-        name = self.settings.get("default_prompt_name")
-        self.default_prompt = name if name in self.prompts else None
-
+        default_prompt = self.settings.get("default_prompt_name")
+        self.default_prompt = default_prompt if default_prompt in self.prompts else None
         self.kind = "separate" if (self.folder / "router_config.json").is_file() else "encoder"
         if self.settings.get("model_type") == "CrossEncoder":
             self.kind = "cross-encoder"
@@ -166,58 +211,109 @@ class CardFacts:
         self.is_retriever = self.kind == "separate" or "retrieval" in self.recipe
         self.compares_sentences = self.kind == "cross-encoder" and self.recipe.get("strategy") == "xpi"
         self.dimension = None if self.kind == "cross-encoder" else _dimension(self.folder)
-        places = [self.folder, *sorted(self.folder.glob("document_*")), *sorted(self.folder.glob("*_Transformer"))]
-        sizes = [read_json_object(place / "tokenizer_config.json").get("model_max_length") for place in places]
-        # transformers writes 10^30 where there is no limit.
-        self.max_tokens: int | None = next((size for size in sizes if size and size < 10**6), None)
-        configs = [read_json_object(path) for path in sorted(self.folder.glob("*_Router/router_config.json"))]
-        default = [config["parameters"].get("default_route") for config in configs]
-        self.tasks = [route for config in configs for route in config["structure"] if route not in default]
+        self.max_tokens = _max_tokens(self.folder)
+        self.tasks = _language_tasks(self.folder)
 
-        self.license, self.base_model = self.said.license, self.said.base_model
-        if report := self.slim or self.postprocess:
-            source_card = report.get("source_card") or {}
-            source = report["source"] if "/" in report["source"] else source_card.get("base_model") or ""
-            self.license = self.license or source_card.get("license")
-            self.base_model = self.base_model or (source if _MODEL_ID.fullmatch(source) else None)
-        else:
-            self.base_model = self.base_model or self.found["base_model"]
-        self.sources = [self._source(name, facts) for name, facts in (self.run.get("data") or {}).items()]
-        self.only_phrasebook = _is_phrasebook([spec for source in self.sources for spec in source["specs"]])
-        self.languages = self._languages()
+        self.license = self.given.license
+        self.base_model = self.given.base_model
+        self._complete_by_origin()
+        self.sources = [self._training_data(name, facts) for name, facts in (self.run.get("data") or {}).items()]
+        all_specs: list[str] = []
+        for source in self.sources:
+            all_specs += source.specs
+        self.only_phrasebook = _is_phrasebook(all_specs)
+        self.languages = self._language_codes()
         self.hub_languages = list(dict.fromkeys(map(hub_language, self.languages)))
-        self.kind_words = _KINDS[self.kind]
-        if self.compares_sentences:
-            self.kind_words = "cross-lingual paraphrase identifier (cross-encoder)"
-        elif self.is_retriever and self.kind == "encoder":
-            self.kind_words = "cross-lingual retriever with one encoder for queries and passages"
-        self.title = self.said.title or str(self.said.repo_id or "").rpartition("/")[2]
-        if not self.title:
-            kind = self.kind_words.split(" with ")[0].split(" (")[0]
-            recipe = f" ({self.recipe['name']})" if self.recipe.get("name") else ""
-            codes = f", {'-'.join(self.languages)}" if 0 < len(self.languages) <= 6 else ""
-            self.title = f"{kind[0].upper()}{kind[1:]}{codes}{recipe}"
+        self.kind_words = self._describe_kind()
+        # The name of the repository without its owner.
+        self.title = self.given.title or str(self.given.repo_id or "").rpartition("/")[2] or self._default_title()
 
-    def _source(self, name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    def _complete_by_origin(self) -> None:
+        """Complete license and base model, where the user gave none, by the model that this one was made from."""
+        report = self.slim or self.postprocess
+        if not report:
+            self.base_model = self.base_model or self.hub_ids["base_model"]
+            return
+        source_card = report.get("source_card") or {}
+        source = report["source"] if "/" in report["source"] else source_card.get("base_model") or ""
+        self.license = self.license or source_card.get("license")
+        self.base_model = self.base_model or (source if _MODEL_ID.fullmatch(source) else None)
+
+    def _training_data(self, name: str, facts: Mapping[str, Any]) -> TrainingData:
         specs = []
-        for role, spec, names in _training_sources(self.run):
-            label = name.removeprefix(f"{role}:")
+        for source in _training_sources(self.run):
+            label = name.removeprefix(f"{source.role}:")
             # A source without names shares its data sets with others, such as those of a cross-encoder.
-            if label in names if names else ":" not in label:
-                specs.append(spec)
-        known = PHRASEBOOK_LICENSE if _is_phrasebook(specs) else "unknown"
-        hub_id = split_spec(specs[0]).location if len(specs) == 1 and specs[0] in self.found["data"] else None
-        license = self.said.data_licenses.get(name) or known
-        read = {"rows": facts.get("rows"), "sha8": facts.get("sha8"), "specs": specs}
-        return {"name": name, **read, "hub_id": hub_id, "license": license}
+            is_source = label in source.names if source.names else ":" not in label
+            if is_source:
+                specs.append(source.spec)
+        is_on_hub = len(specs) == 1 and specs[0] in self.hub_ids["data"]
+        known_license = PHRASEBOOK_LICENSE if _is_phrasebook(specs) else "unknown"
+        return TrainingData(
+            name=name,
+            rows=facts.get("rows"),
+            sha8=facts.get("sha8"),
+            specs=specs,
+            hub_id=split_spec(specs[0]).location if is_on_hub else None,
+            license=self.given.data_licenses.get(name) or known_license,
+        )
 
-    def _languages(self) -> list[str]:
-        if given := self.said.languages or self.slim.get("langs"):
-            return list(given)
-        codes = [code for source in self.sources for code in _named_languages(source["name"])]
-        codes += [code for _, spec, _ in _training_sources(self.run) for code in split_spec(spec).languages]
-        codes = [code for code in dict.fromkeys(codes) if code != UNKNOWN]
-        return sorted(codes, key=lambda code: (code == "en", codes.index(code)))
+    def _language_codes(self) -> list[str]:
+        """Return the user's codes, else those in the names and specs of the training data, with English last."""
+        if codes := self.given.languages or self.slim.get("langs"):
+            return list(codes)
+        found: list[str] = []
+        for data in self.sources:
+            found += _languages_in_name(data.name)
+        for source in _training_sources(self.run):
+            found += split_spec(source.spec).languages
+        distinct = [code for code in dict.fromkeys(found) if code != UNKNOWN]
+        return [code for code in distinct if code != "en"] + [code for code in distinct if code == "en"]
+
+    def _describe_kind(self) -> str:
+        if self.compares_sentences:
+            return "cross-lingual paraphrase identifier (cross-encoder)"
+        if self.is_retriever and self.kind == "encoder":
+            return "cross-lingual retriever with one encoder for queries and passages"
+        return _KIND_WORDS[self.kind]
+
+    def _default_title(self) -> str:
+        kind = self.kind_words.split(" with ")[0].split(" (")[0]
+        recipe = f" ({self.recipe['name']})" if self.recipe.get("name") else ""
+        codes = f", {'-'.join(self.languages)}" if 0 < len(self.languages) <= 6 else ""
+        return f"{kind[0].upper()}{kind[1:]}{codes}{recipe}"
+
+
+def _check_card_file(card: Mapping[str, Any], path: Path) -> None:
+    """Raise ``ValueError`` for keys of ``card.json`` that are not ours, and values of another type."""
+    check_shape(card, _CARD_SHAPE, path)
+    for content, shape in ((card, _CARD_SHAPE), (card.get("given") or {}, _CARD_SHAPE["given"])):
+        if unknown := [key for key in content if key not in shape]:
+            raise ValueError(
+                f"{path}: expected the keys {', '.join(shape)}, got {', '.join(unknown)}; remove the file, and give "
+                "the options again (st-xling card)."
+            )
+
+
+def _max_tokens(folder: Path) -> int | None:
+    """Return the length that texts are cut to: that of the first tokenizer with a limit, passages before queries."""
+    folders = [folder, *sorted(folder.glob("document_*")), *sorted(folder.glob("*_Transformer"))]
+    for path in folders:
+        size = read_json_object(path / "tokenizer_config.json").get("model_max_length")
+        # transformers writes 10^30 where there is no limit.
+        if size and size < 10**6:
+            return size
+    return None
+
+
+def _language_tasks(folder: Path) -> list[str]:
+    """Return the routes of a model that centers each language by its own mean, without the default route."""
+    configs = [read_json_object(path) for path in sorted(folder.glob("*_Router/router_config.json"))]
+    defaults = [config["parameters"].get("default_route") for config in configs]
+    routes: list[str] = []
+    for config in configs:
+        routes += config["structure"]
+    return [route for route in routes if route not in defaults]
 
 
 def _dimension(folder: Path) -> int | None:
@@ -236,27 +332,29 @@ def has_card_of_others(folder: Path) -> bool:
     return (folder / CARD).exists() and not any((folder / trace).is_file() for trace in (CARD_FILE, RUN_FILE))
 
 
-def _training_sources(run: Mapping[str, Any]) -> list[tuple[str, str, list[str]]]:
-    """Role, spec and names of the text that a model was trained on, not of that for evaluation."""
-    sources = run.get("sources") or ()
-    return [(_ROLES[each["option"]], each["spec"], each["names"]) for each in sources if each["option"] in _ROLES]
+def _training_sources(run: Mapping[str, Any]) -> list[_TrainingSource]:
+    """Return the text that a model was trained on, not that for evaluation."""
+    sources = [source for source in run.get("sources") or () if source["option"] in _ROLES]
+    return [_TrainingSource(_ROLES[source["option"]], source["spec"], source["names"]) for source in sources]
 
 
 def _is_phrasebook(specs: Sequence[str]) -> bool:
     return bool(specs) and all(split_spec(spec).is_phrasebook for spec in specs)
 
 
-def _named_languages(name: str) -> tuple[str, ...]:
+def _languages_in_name(name: str) -> tuple[str, ...]:
     """Return the languages in the name of a data set: ``de-en-2``, ``parallel:de-en``, ``others:de:texts``."""
-    role, *parts = name.split(":") if ":" in name else ("", name)
-    part = re.sub(r"-\d{1,2}$", "", parts[0])
-    if pair := split_pair(part):
+    role, *labels = name.split(":") if ":" in name else ("", name)
+    # Later data sets of the same languages are numbered.
+    languages = re.sub(r"-\d{1,2}$", "", labels[0])
+    if pair := split_pair(languages):
         return pair
-    return (part,) if role in ("queries", "others") and is_strict_code(part) else ()
+    is_language = role in ("queries", "others") and is_strict_code(languages)
+    return (languages,) if is_language else ()
 
 
-def _find_ids(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Find the names in a run that are ids of the Hub: that ``a/b`` is not a folder is only known where it was made.
+def _find_hub_ids(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Find the names in a run that are ids on the Hub: that ``a/b`` is not a folder is only known where it was made.
 
     Returns:
         ``base_model``: where training started, or ``None``; ``data``: specs of data sets of the Hub.
@@ -265,11 +363,12 @@ def _find_ids(run: Mapping[str, Any]) -> dict[str, Any]:
     if Path(start).is_dir():  # such as a slim model: what that started from
         start = str(card_metadata(start).get("base_model") or "tiny")
     is_id = _MODEL_ID.fullmatch(start) and start != "tiny" and not Path(start).exists()
+
     data = []
-    for _, spec, _ in _training_sources(run):
-        location = split_spec(spec).location
+    for source in _training_sources(run):
+        location = split_spec(source.spec).location
         path = home_path(location)
         is_local = path.exists() or any(path.parent.glob(f"{path.name}.*"))  # corpus means corpus.de and corpus.en
         if "/" in location and _MODEL_ID.fullmatch(location) and not is_local:
-            data.append(spec)
+            data.append(source.spec)
     return {"base_model": start if is_id else None, "data": data}

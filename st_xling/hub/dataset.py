@@ -25,7 +25,7 @@ from st_xling.utils.text import file_ending, is_scored_header, line_text, raw_li
 if TYPE_CHECKING:
     from datasets import Dataset
 
-_SHOWN = 10
+_SAMPLE_ROWS = 10
 _PICTURE = "pictures/scores.png"
 
 
@@ -87,22 +87,28 @@ def push_dataset(
     check_repo_id(repo_id)
     if out is not None and Path(out).exists() and (not Path(out).is_dir() or any(Path(out).iterdir())):
         raise ValueError(f"--out must be a new or empty folder: {out} has files; choose another, or remove it.")
-    made_by = read_json_object(Path(results)) if isinstance(results, (str, Path)) else results or {}
-    if results and not (made_by.get("signature") and _facts(made_by)):
+    if results is None:
+        command_results: Mapping[str, Any] = {}
+    elif isinstance(results, (str, Path)):
+        command_results = read_json_object(Path(results))
+    else:
+        command_results = results
+    if results and not (command_results.get("signature") and _mining_results(command_results)):
         raise ValueError(
             f"results must be the JSON that st-xling mine, score or align-documents writes with --json: got {results}."
         )
     languages = (source_language, target_language)
     dataset = find_source(pairs, languages, other=".tsv").read(False)
     check_sides({"-".join(languages): dataset})
-    if (scores := _scores(Path(pairs))) is not None:
+    scores = _read_scores(Path(pairs))
+    if scores is not None:
         dataset = dataset.add_column("score", scores)
-    with tempfile.TemporaryDirectory(prefix="st-xling-") as place:
-        folder = Path(place)
+    with tempfile.TemporaryDirectory(prefix="st-xling-") as temporary:
+        folder = Path(temporary)
         (folder / "data").mkdir()
         if scores is not None:
-            draw_scores(folder / _PICTURE, scores, _facts(made_by).get("threshold"))
-        card = _card(dataset, repo_id, languages, license=license, made_by=made_by)
+            draw_scores(folder / _PICTURE, scores, _mining_results(command_results).get("threshold"))
+        card = _card(dataset, repo_id, languages, license=license, results=command_results)
         if dry_run and out is None:
             return DatasetReport(repo_id, len(dataset), card)
         (folder / "README.md").write_text(card, encoding="utf-8")
@@ -131,11 +137,15 @@ def _copy_folder(folder: Path, out: Path) -> None:
     temporary.replace(out)
 
 
-def _facts(results: Mapping[str, Any]) -> Any:
-    return next((results[name] for name in ("mine", "score", "align-documents") if name in results), {})
+def _mining_results(results: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what ``mine``, ``score`` or ``align-documents`` wrote under its name; empty for other commands."""
+    for command in ("mine", "score", "align-documents"):
+        if command in results:
+            return results[command]
+    return {}
 
 
-def _scores(path: Path) -> list[float | None] | None:
+def _read_scores(path: Path) -> list[float | None] | None:
     """Return the scores of a file that ``mine``, ``score`` or ``align-documents`` wrote; ``None`` for another file."""
     if not path.is_file():
         return None
@@ -149,7 +159,7 @@ def _scores(path: Path) -> list[float | None] | None:
 
 
 def _card(
-    dataset: Dataset, repo_id: str, languages: tuple[str, str], *, license: str, made_by: Mapping[str, Any]
+    dataset: Dataset, repo_id: str, languages: tuple[str, str], *, license: str, results: Mapping[str, Any]
 ) -> str:
     """Write the card of a data set of pairs, with the metadata that the Hub reads."""
     from huggingface_hub import DatasetCardData
@@ -162,45 +172,51 @@ def _card(
         pretty_name=f"{names[0]}–{names[1]} sentence pairs",
         tags=["parallel-text", "sentence-transformers", "st-xling"],
     )
-    drawn = sorted(random.Random(0).sample(range(len(dataset)), min(_SHOWN, len(dataset))))
     has_scores = "score" in dataset.column_names
-    columns = [*(["score"] if has_scores else []), "source", "target"]
+    columns = ["score", "source", "target"] if has_scores else ["source", "target"]
+    sample = sorted(random.Random(0).sample(range(len(dataset)), min(_SAMPLE_ROWS, len(dataset))))
     table = [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
-    table += [f"| {' | '.join(_cell(row[name]) for name in columns)} |" for row in dataset.select(drawn)]
+    for row in dataset.select(sample):
+        cells = [_table_cell(row[name]) for name in columns]
+        table.append(f"| {' | '.join(cells)} |")
     use = f'from datasets import load_dataset\n\npairs = load_dataset("{repo_id}", split="train")'
     train = (
         f"st-xling train tr --model intfloat/multilingual-e5-small --prompt 'query: ' --data {repo_id} --out my-encoder"
     )
-    parts = [
+    sections = [
         f"---\n{data.to_yaml()}\n---",
         f"# {names[0]}–{names[1]} sentence pairs",
         f"{len(dataset):,} pairs of sentences in {names[0]} (`source`) and {names[1]} (`target`).",
-        *_provenance(made_by),
-        *([f"![Histogram of the scores]({_PICTURE})"] if has_scores else []),
-        "## Pairs drawn at random\n\n" + "\n".join(table),
-        f"## Use\n\n{fenced(use, 'python')}\n\n{fenced(train, 'bash')}",
+        *_provenance(results),
     ]
-    return "\n\n".join(parts) + "\n"
+    if has_scores:
+        sections.append(f"![Histogram of the scores]({_PICTURE})")
+    sections.append("## Pairs drawn at random\n\n" + "\n".join(table))
+    sections.append(f"## Use\n\n{fenced(use, 'python')}\n\n{fenced(train, 'bash')}")
+    return "\n\n".join(sections) + "\n"
 
 
 def _provenance(results: Mapping[str, Any]) -> list[str]:
-    """Sections on how the pairs were made."""
+    """Return the sections on how the pairs were made."""
     if not results:
         return []
-    facts, signature = _facts(results), without_places(results["signature"])
-    fields = dict(part.partition(":")[::2] for part in signature.split("|")[1:])
+    mining = _mining_results(results)
+    signature = without_places(results["signature"])
+    fields = dict(field.partition(":")[::2] for field in signature.split("|")[1:])
     rows = [("model", fields.get("model"))]
-    if (threshold := facts.get("threshold", fields.get("threshold", fields.get("min_score")))) is not None:
-        note = f" ({facts['threshold_note']})" if facts.get("threshold_note") else ""
+    threshold = mining.get("threshold", fields.get("threshold", fields.get("min_score")))
+    if threshold is not None:
+        note = f" ({mining['threshold_note']})" if mining.get("threshold_note") else ""
         rows.append(("threshold", f"{threshold}{note}"))
-    rows += [("filters", fields.get("filters"))]
-    rows += [(f"rejected by {name}", f"{count:,}") for name, count in (facts.get("rejected") or {}).items()]
+    rows.append(("filters", fields.get("filters")))
+    rows += [(f"rejected by {name}", f"{count:,}") for name, count in (mining.get("rejected") or {}).items()]
     table = "\n".join(f"| {plain(name)} | {code(value)} |" for name, value in rows if value is not None)
-    parts = [f"## How they were made\n\n| | |\n| --- | --- |\n{table}"]
+    sections = [f"## How they were made\n\n| | |\n| --- | --- |\n{table}"]
     if results.get("command"):
-        parts.append(fenced(without_folders(str(results["command"])), "bash"))
-    return [*parts, f"Signature:\n\n{fenced(signature, 'text')}"]
+        sections.append(fenced(without_folders(str(results["command"])), "bash"))
+    sections.append(f"Signature:\n\n{fenced(signature, 'text')}")
+    return sections
 
 
-def _cell(value: object) -> str:
+def _table_cell(value: object) -> str:
     return f"{value:.3f}" if isinstance(value, float) else plain(value or "")

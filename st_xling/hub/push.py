@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,9 +38,9 @@ _WORK = re.compile(r"\..*|(training|eval)/.*|.*_results\.csv")
 # Files of an earlier push that may no longer belong to the model: its weights, and the pictures of a card of ours.
 _WEIGHTS = ["model*.safetensors", "*/model*.safetensors", "*.index.json"]
 _PICTURES = ["pictures/*"]
-# Time limit of a push: this many seconds, and the time that its files take at the slowest speed, in bytes a second.
+# Time limit of a push: this many seconds, and the time that its files take at the slowest speed.
 _PATIENCE_S = 120.0
-_SLOWEST = 32 * 1024
+_SLOWEST_BYTES_PER_S = 32 * 1024
 
 
 class HubError(OSError):
@@ -90,44 +90,60 @@ def published_files(folder: str | Path) -> dict[str, int]:
     folder = Path(folder)
     if read_json_object(folder / RUN_FILE).get("finished") is False:
         raise ValueError(f"the training in {folder} has not ended; resume it: st-xling train … --resume.")
-    files = _files(folder)
-    known = {path: size for path, size in files.items() if is_published(path)}
-    if "modules.json" not in known or not any(path.endswith(".safetensors") for path in known):
+    files = _file_sizes(folder)
+    published = {path: size for path, size in files.items() if is_published(path)}
+    if "modules.json" not in published or not any(path.endswith(".safetensors") for path in published):
         raise ValueError(
             f"no model to publish in {folder}: expected modules.json and model.safetensors, as st-xling train and "
             "save_pretrained write them."
         )
+    _check_modules(folder, published)
+    _check_loads_elsewhere(folder, published)
+    unknown = [path for path in files if path not in published and not _WORK.fullmatch(path)]
+    if unknown:
+        logger.warning("not published, since not part of a model: %s (in %s)", ", ".join(unknown), folder)
+    return published
+
+
+def _check_modules(folder: Path, published: Iterable[str]) -> None:
+    """Raise ``ValueError`` for modules of other packages or without files, and settings that name others' code."""
     for module in json.loads((folder / "modules.json").read_text(encoding="utf-8")):
-        place, kind = module["path"], module["type"]
+        path = module["path"]
+        kind = module["type"]
         if not kind.startswith("sentence_transformers."):
             raise ValueError(
                 f"a published model needs sentence-transformers alone: {folder} needs the code of {kind}, which others "
                 "could load with trust_remote_code only."
             )
-        if place and not kind.endswith(".Normalize") and not any(path.startswith(f"{place}/") for path in known):
-            raise ValueError(f"{folder} lacks the module {place}, which modules.json names; save the model again.")
-    for path in known:
+        has_files = any(name.startswith(f"{path}/") for name in published)
+        if path and not kind.endswith(".Normalize") and not has_files:
+            raise ValueError(f"{folder} lacks the module {path}, which modules.json names; save the model again.")
+    for path in published:
         is_config = path.endswith("config.json")
-        needed = _code_of_others(read_json_object(folder / path)) if is_config else None
-        if needed:
+        code = _code_of_others(read_json_object(folder / path)) if is_config else None
+        if code:
             raise ValueError(
-                f"a published model needs sentence-transformers alone: {folder / path} needs the code of {needed}, "
+                f"a published model needs sentence-transformers alone: {folder / path} needs the code of {code}, "
                 "which others could load with trust_remote_code only."
             )
+
+
+def _check_loads_elsewhere(folder: Path, published: Iterable[str]) -> None:
+    """Raise ``ValueError`` for adapters of a model on this machine, and for links out of the folder."""
     base = str(read_json_object(folder / "adapter_config.json").get("base_model_name_or_path", ""))
-    if base and (base.count("/") > 1 or base.startswith((".", "/", "~")) or Path(base).exists()):
+    is_path = base.count("/") > 1 or base.startswith((".", "/", "~"))
+    if base and (is_path or Path(base).exists()):
         raise ValueError(
             f"{folder} contains adapters of a model that is only on this machine, {base}: merge them (st-xling train … "
             "--lora), or train them on a model of the Hub."
         )
-    if linked := [path for path in known if not (folder / path).resolve().is_relative_to(folder.resolve())]:
+    inside = folder.resolve()
+    linked = [path for path in published if not (folder / path).resolve().is_relative_to(inside)]
+    if linked:
         raise ValueError(
             f"only files inside {folder} are published: {', '.join(linked)} link to files elsewhere; replace the links "
             "by copies."
         )
-    if unknown := [path for path in files if path not in known and not _WORK.fullmatch(path)]:
-        logger.warning("not published, since not part of a model: %s (in %s)", ", ".join(unknown), folder)
-    return known
 
 
 def _code_of_others(config: Any) -> str | None:
@@ -150,10 +166,12 @@ def _code_of_others(config: Any) -> str | None:
     return next(filter(None, map(_code_of_others, config.values())), None)
 
 
-def _files(folder: Path) -> dict[str, int]:
+def _file_sizes(folder: Path) -> dict[str, int]:
     """Return path → size of all files in a folder, the card first."""
-    sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
-    return {path: sizes[path] for path in sorted(sizes, key=lambda path: (path != CARD, "/" in path, path))}
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    sizes = {path.relative_to(folder).as_posix(): path.stat().st_size for path in files}
+    ordered = sorted(sizes, key=lambda path: (path != CARD, "/" in path, path))
+    return {path: sizes[path] for path in ordered}
 
 
 def push_model(folder: str | Path, repo_id: str, *, private: bool | None = None, dry_run: bool = False) -> PushReport:
@@ -183,17 +201,10 @@ def push_model(folder: str | Path, repo_id: str, *, private: bool | None = None,
     with tempfile.TemporaryDirectory(prefix="st-xling-") as parent:
         copy = Path(parent) / folder.resolve().name
         for name in published:
-            path, source = copy / name, folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if path.suffix == ".safetensors":
-                path.symlink_to(source.resolve())
-            elif name in RECORDS:
-                path.write_bytes(shared_json(source))
-            else:
-                shutil.copyfile(source, path)
+            _copy_published(folder / name, copy / name, is_record=name in RECORDS)
         if writes_card:
             write_card(copy, options=CardOptions(repo_id=repo_id))
-        files = _files(copy)
+        files = _file_sizes(copy)
         if dry_run:
             return PushReport(repo_id, files)
         message = f"Push {copy.name} with st-xling {__version__}"
@@ -209,6 +220,17 @@ def push_model(folder: str | Path, repo_id: str, *, private: bool | None = None,
     if writes_card:
         write_card(folder, options=CardOptions(repo_id=repo_id))
     return PushReport(repo_id, files, url)
+
+
+def _copy_published(source: Path, target: Path, *, is_record: bool) -> None:
+    """Copy a file without paths of this machine, which records contain; link to weights, which are large."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.suffix == ".safetensors":
+        target.symlink_to(source.resolve())
+    elif is_record:
+        target.write_bytes(shared_json(source))
+    else:
+        shutil.copyfile(source, target)
 
 
 def check_repo_id(repo_id: str) -> None:
@@ -260,42 +282,50 @@ def upload_folder(
                 f"{repo_id} is public, and --private does not change that: make it private in its settings on the "
                 "Hub, or push to another name. Nothing was published."
             )
-        there = api.list_repo_files(repo_id, repo_type=repo_type)
-        others = [name for name in there if name != ".gitattributes"]
+        present = api.list_repo_files(repo_id, repo_type=repo_type)
+        others = [name for name in present if name != ".gitattributes"]
         if others and not replace:
             raise ValueError(
                 f"{repo_id} has {len(others)} files, such as {others[0]}: to replace its data, pass overwrite=True or "
                 "--overwrite, or push to another name. Nothing was published."
             )
         deleted = [*delete_patterns]
-        if mark in there:
+        if mark in present:
             deleted += marked_patterns
-        return api.upload_folder(
+        commit = api.upload_folder(
             repo_id=repo_id,
             repo_type=repo_type,
             folder_path=folder,
             delete_patterns=deleted,
             commit_message=message,
-        ).commit_url
+        )
+        return commit.commit_url
 
-    future: Future[str] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(upload())
-        except BaseException as error:
-            future.set_exception(error)
-
-    # The client would wait forever for a silent server. A daemon does not keep the process alive.
-    threading.Thread(target=run, name="push", daemon=True).start()
-    limit = _PATIENCE_S + sum(_files(folder).values()) / _SLOWEST
+    limit_s = _PATIENCE_S + sum(_file_sizes(folder).values()) / _SLOWEST_BYTES_PER_S
     try:
-        return future.result(limit)
+        return _result_within(limit_s, upload)
     except Exception as error:  # connections break as errors of httpx, of hf_xet (RuntimeError), or of the system
         if isinstance(error, ValueError) and not isinstance(error, HfHubHTTPError):
             raise
-        reason = " ".join(str(error).split()) or f"no answer within {limit:.0f} s"
+        reason = " ".join(str(error).split()) or f"no answer within {limit_s:.0f} s"
         raise HubError(
             f"the push to {repo_id!r} failed: {reason.rstrip('.')}. Check the login (`hf auth login`), the name and "
             "the network, and try again; files that have arrived are kept."
         ) from error
+
+
+def _result_within(limit_s: float, request: Callable[[], str]) -> str:
+    """Return the result of a request, or raise its error; ``TimeoutError`` without a message after the time limit.
+
+    The client would wait forever for a silent server. The thread is a daemon, which does not keep the process alive.
+    """
+    future: Future[str] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(request())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="push", daemon=True).start()
+    return future.result(limit_s)

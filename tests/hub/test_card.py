@@ -147,7 +147,10 @@ def test_options_reach_the_card_and_can_be_taken_back(tmp_path, capsys):
     data = metadata(text)
     assert (data.license, data.language, data.base_model) == ("mit", ["de", "zh"], "me/base")
     limits = "<summary>Limits</summary>\n\nNone\n\nat *all*.\n"
-    assert all(said in text for said in ("| cc-by-2.0 |", limits, "# mine\n", "bucc me/mine"))
+    for shown in ("| cc-by-2.0 |", limits, "# mine\n", "bucc me/mine"):
+        assert shown in text
+    given = json.loads((folder / "card.json").read_text(encoding="utf-8"))["given"]
+    assert given["license"] == "mit" and "title" not in given
     assert "Texts are cut" in write_card(folder, options=CardOptions(limits="")).read_text(encoding="utf-8")
 
 
@@ -187,6 +190,23 @@ def test_records_of_another_form_are_named(name, content, place, tmp_path):
     change(folder / name, **content)
     with pytest.raises(ValueError, match=f"{name}: expected {place}"):
         write_card(folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ({"said": {"license": "mit"}, "found": {}}, "expected the keys given, hub_ids, got said, found; remove"),
+        ({"given": {"licence": "mit"}}, "expected the keys title, repo_id, license, .*, got licence; remove"),
+        ({"given": {"license": 5}}, "expected text at given.license, got 5"),
+    ],
+)
+def test_card_file_of_another_form_is_named(content: dict[str, Any], fault: str, tmp_path: Path) -> None:
+    """Options under other keys were lost without a word, or ended in a TypeError that did not name the file."""
+    folder = recorded("encoder", tmp_path)
+    before = (folder / "card.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(ValueError, match=f"card.json: {fault}"):
+        write_card(folder, options=CardOptions(title="Mine"))
+    assert (folder / "card.json").stat().st_size == before
 
 
 def test_folders_without_a_model_have_no_card(tmp_path, capsys):
@@ -244,19 +264,21 @@ def evaluated(tmp_path: Path) -> Path:
 
 def test_results_reach_the_metadata_with_their_signature(evaluated):
     """Those of the main measure, over all rows; another system's results are not the model's: there is no BM25."""
-    found = metadata(card_text(evaluated)).eval_results
-    named = [(one.dataset_config, one.dataset_split, one.metric_type, one.metric_name) for one in found]
-    assert named == [("all", "test", "f1", "F1"), ("all", None, "accuracy_at_1", "acc@1")]
-    assert [one.metric_value for one in found] == [0.5, 0.5]
-    assert [one.metric_args["signature"] for one in found] == [BUCC.signature, RERANKING.signature]
-    [alone] = eval_results(dataclasses.replace(BUCC, rows=BUCC.rows[:1]))
-    assert alone.metric_args["threshold"] == 1.0625 and alone.metric_args["threshold_source"] == "train"
+    results = metadata(card_text(evaluated)).eval_results
+    names = [
+        (result.dataset_config, result.dataset_split, result.metric_type, result.metric_name) for result in results
+    ]
+    assert names == [("all", "test", "f1", "F1"), ("all", None, "accuracy_at_1", "acc@1")]
+    assert [result.metric_value for result in results] == [0.5, 0.5]
+    assert [result.metric_args["signature"] for result in results] == [BUCC.signature, RERANKING.signature]
+    [result] = eval_results(dataclasses.replace(BUCC, rows=BUCC.rows[:1]))
+    assert result.metric_args["threshold"] == 1.0625 and result.metric_args["threshold_source"] == "train"
 
 
 def test_every_table_has_its_signature_and_a_command_to_paste(evaluated):
-    way = {"margin": "ratio", "k": 4, "retrieval": "max"}
-    found = PublishedThreshold(threshold=1.06, precision=0.9, recall=None, f1=None, **way, signature="bucc|x")
-    publish_thresholds(evaluated, {"de-en": found})
+    search = {"margin": "ratio", "k": 4, "retrieval": "max"}
+    threshold = PublishedThreshold(threshold=1.06, precision=0.9, recall=None, f1=None, **search, signature="bucc|x")
+    publish_thresholds(evaluated, {"de-en": threshold})
     text = write_card(evaluated, options=CardOptions(repo_id="me/encoder")).read_text(encoding="utf-8")
     assert "| de-en | 75.0 | 50.0 | 60.0 | 1.0625 | 4 |" in text
     assert "| **all** | 50.0 (40.0–60.0) | 62.5 (52.5–72.5) | 25.0 |" in text
@@ -283,8 +305,8 @@ def test_the_card_of_a_cut_vocabulary(models: Path, tmp_path: Path) -> None:
         change(out / "results.json", slim={**slim, "source": source, "source_card": card})
         data = metadata(card_text(out))
         assert (data.license, data.base_model, data.base_model_relation) == ("mit", base, "quantized")
-    said = metadata(write_card(out, options=CardOptions(license="apache-2.0")).read_text(encoding="utf-8"))
-    assert said.license == "apache-2.0" and "huge" not in (out / "card.json").read_text(encoding="utf-8")
+    data = metadata(write_card(out, options=CardOptions(license="apache-2.0")).read_text(encoding="utf-8"))
+    assert data.license == "apache-2.0" and "huge" not in (out / "card.json").read_text(encoding="utf-8")
 
 
 HOSTILE = [

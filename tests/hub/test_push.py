@@ -253,7 +253,7 @@ def test_a_time_limit(my_encoder: Path, hub: Hub, client: Run, monkeypatch: pyte
     ended = threading.Event()
     hub.faults = {"tree": ended}
     monkeypatch.setattr("st_xling.hub.push._PATIENCE_S", 1.0)
-    monkeypatch.setattr("st_xling.hub.push._SLOWEST", 1e9)
+    monkeypatch.setattr("st_xling.hub.push._SLOWEST_BYTES_PER_S", 1e9)
     assert "failed: no answer within 1 s" in client("push", my_encoder, "tester/mine").error
     ended.set()
     for thread in threading.enumerate():
