@@ -14,7 +14,7 @@ import tqdm.auto
 import st_xling.cli
 import st_xling.hub.card
 import st_xling.mining.encoding
-import st_xling.mining.pipeline.mine_texts
+import st_xling.mining.pipeline.text_mining
 import st_xling.training.run
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.training import encoder, trainer  # noqa: F401
