@@ -62,6 +62,11 @@ def without_scores(groups: list[SentenceGroup]) -> list[tuple[tuple[int, ...], t
     return [(group.source, group.target) for group in groups]
 
 
+def written(groups: list[SentenceGroup]) -> str:
+    """Groups in one line, as ``0:0 1,2:1 3:``."""
+    return " ".join(f"{','.join(map(str, group.source))}:{','.join(map(str, group.target))}" for group in groups)
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_groups_partition_both_documents_in_order_and_mirror(seed: int) -> None:
     source, target = random_pair(5 + seed, 12 - seed, seed)
@@ -147,8 +152,178 @@ def tuned() -> Pair:
 
 def test_the_prices_are_those_that_were_chosen() -> None:
     """Prices are chosen on real documents: another one must not slip in with a change of the program."""
-    found = without_scores(align_sides(*tuned(), max_size=4))
-    assert " ".join(f"{','.join(map(str, a))}:{','.join(map(str, b))}" for a, b in found) == GROUPS
+    assert written(align_sides(*tuned(), max_size=4)) == GROUPS
+
+
+# Short documents with their translations. Each sentence has the numbers of the statements that it makes, from which its
+# vector is computed; a blank row marks a paragraph.
+DOCUMENTS: dict[str, tuple[dict[str, list[int]], dict[str, list[int]]]] = {
+    "de-fr": (
+        {
+            "Die Hütte liegt auf 2400 Metern über dem Tal.": [1],
+            "Wir kamen am späten Abend an.": [2],
+            "Der Hüttenwart, ein alter Führer, kochte Suppe und erzählte von früher.": [3, 4],
+            "": [],
+            "Am Morgen lag Nebel über dem Gletscher.": [5],
+            "Trotzdem brachen wir auf.": [6],
+            "Gegen zehn riss der Himmel auf.": [7],
+        },
+        {
+            "La cabane se trouve à 2400 mètres au-dessus de la vallée.": [1],
+            "Nous y arrivâmes tard le soir.": [2],
+            "Le gardien, un ancien guide, faisait la soupe.": [3],
+            "Il parlait du temps passé.": [4],
+            "": [],
+            "Le matin, le brouillard couvrait le glacier, mais nous partîmes tout de même.": [5, 6],
+            "Vers dix heures, le ciel se dégagea.": [7],
+        },
+    ),
+    "en-zh": (
+        {
+            "The library opens at nine.": [11],
+            "Bring your card; without it nobody may borrow books.": [12, 13],
+            "Photographs are not allowed.": [14],
+            "Lockers are on the ground floor.": [15],
+        },
+        {
+            "图书馆九点开门。": [11],
+            "请带借书证。": [12],
+            "没有证不能借书。": [13],
+            "": [],
+            "储物柜在一楼。": [15],
+        },
+    ),
+    "ru-th": (
+        {
+            "Рынок работает каждый день.": [21],
+            "Утром здесь продают рыбу, а вечером готовят лапшу.": [22, 23],
+            "Цены написаны на досках.": [24],
+        },
+        {
+            "ตลาดเปิดทุกวัน": [21],
+            "ตอนเช้าขายปลา": [22],
+            "ตอนเย็นทำก๋วยเตี๋ยว": [23],
+            "ที่จอดรถอยู่ด้านหลัง": [25],
+            "ราคาเขียนไว้บนกระดาน": [24],
+        },
+    ),
+}
+
+GROUPS_OF_DOCUMENTS = {
+    "de-fr": "0:0 1:1 2:2,3 4,5:5 6:6",
+    "en-zh": "0:0 1,2:1,2 3:4",
+    "ru-th": "0:0 1:1,2,3 2:4",
+}
+
+# First sentence and number of sentences of either side, and the cost of this group. Blank rows are not counted.
+COSTS = """
+de-fr 0+1 0+1 0.280016
+de-fr 1+1 1+1 0.213531
+de-fr 2+1 2+1 0.768769
+de-fr 2+1 2+2 0.580228
+de-fr 2+2 3+1 2.556645
+de-fr 3+2 4+1 0.525210
+de-fr 2+2 3+2 2.126882
+de-fr 3+3 4+1 1.412801
+de-fr 5+1 5+1 0.230217
+en-zh 0+1 0+1 0.309388
+en-zh 1+1 1+1 0.603438
+en-zh 1+1 1+2 0.561045
+en-zh 2+1 3+1 1.082069
+en-zh 3+1 3+1 0.260120
+en-zh 1+2 1+2 1.261849
+en-zh 0+1 0+3 2.308512
+en-zh 1+1 1+3 1.548042
+ru-th 0+1 0+1 0.299147
+ru-th 1+1 1+1 0.569931
+ru-th 1+1 1+2 0.492110
+ru-th 1+1 1+3 1.307827
+ru-th 2+1 3+2 1.640874
+ru-th 2+1 4+1 0.317273
+ru-th 1+2 1+1 1.632797
+"""
+
+
+def statement(number: int) -> np.ndarray:
+    """The vector of a statement: always the same, and nearly at right angles to those of others."""
+    return np.sin(12.9898 * number * np.arange(1, 49) ** 2)
+
+
+def document_side(document: dict[str, list[int]], language: int) -> DocumentSide:
+    """A document whose groups have the vectors of their statements, and an accent of its language."""
+    sentences = [statements for statements in document.values() if statements]
+    vectors = []
+    for size in (1, 2, 3):
+        for start in range(len(sentences) - size + 1):
+            accent = 0.6 * statement(100 * language + 10 * size + start)
+            meanings = [statement(number) for numbers in sentences[start : start + size] for number in numbers]
+            vectors.append(np.sum([*meanings, accent], axis=0))
+    return DocumentSide.of(list(document), np.array(vectors), 4)
+
+
+@pytest.mark.parametrize("languages", DOCUMENTS)
+def test_costs_of_groups_in_several_languages(languages: str) -> None:
+    """Recorded at 7c27a47c by printing what this test compares, before anything was renamed or moved.
+
+    The prices (MERGE, PARAGRAPH, LENGTH, GAP, UNPAIRED) were tuned on real documents. Tests that imported them passed
+    when PARAGRAPH or LENGTH became 0, or GAP twice as high.
+    """
+    source_document, target_document = DOCUMENTS[languages]
+    source = document_side(source_document, language=1)
+    target = document_side(target_document, language=2)
+    band = documents._band(source, target, margin=8)
+    costs = documents._GroupCosts(source, target, log_ratio=documents._log_length_ratio(source, target, band))
+    rows = [row.split() for row in COSTS.strip().splitlines() if row.startswith(languages)]
+    assert len(rows) >= 5
+    for _, source_group, target_group, recorded in rows:
+        i, n = map(int, source_group.split("+"))
+        j, m = map(int, target_group.split("+"))
+        cost = costs.block(slice(i + n, i + n + 1), slice(j + m, j + m + 1), (n, m))[0, 0]
+        assert cost == pytest.approx(float(recorded), abs=2e-6), (source_group, target_group)
+    assert written(align_sides(source, target, max_size=4)) == GROUPS_OF_DOCUMENTS[languages]
+
+
+# Row of the source, and the first and last number of target sentences that are compared there.
+BAND = """
+0 0 4
+3 0 8
+6 2 10
+9 4 14
+12 8 16
+15 10 20
+18 14 24
+21 16 30
+24 22 30
+27 24 34
+30 28 34
+33 30 38
+36 32 40
+39 34 44
+42 38 46
+45 40 48
+48 44 48
+"""
+
+
+def coarse_band(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Bounds of the search in two documents of 48 sentences, of which a passage of 12 is another in the translation."""
+    beginning, end = list(range(300, 320)), list(range(340, 356))
+    sides = []
+    for language, passage in ((3, range(400, 412)), (4, range(420, 432))):
+        sentences = {f"{'x' * (30 + number % 7)} {number}.": [number] for number in [*beginning, *passage, *end]}
+        sides.append(document_side(sentences, language))
+    monkeypatch.setattr(documents, "EXHAUSTIVE_CELLS", 800)
+    band = documents._band(*sides, margin=2)
+    return [f"{row} {band.first[row]} {band.last[row]}" for row in range(0, 49, 3)]
+
+
+def test_the_band_of_a_coarse_alignment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recorded at 7c27a47c by printing what this test compares.
+
+    In coarse chunks a gap is cheap, so that passages that are no translations are passed one after the other. No test
+    failed when its prices (COARSE_GAP, COARSE_UNPAIRED) were as high as those of the fine alignment.
+    """
+    assert coarse_band(monkeypatch) == BAND.strip().splitlines()
 
 
 def test_one_sentence_of_many_and_identical_documents() -> None:
