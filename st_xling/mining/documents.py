@@ -14,7 +14,7 @@ less than its sentences one by one.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
@@ -49,7 +49,10 @@ _SHORT = 200
 _MUCH_SHORTER = 4
 _TINY = 1e-9
 
-Shape = tuple[int, int]
+#: Numbers of source and target sentences in a group.
+GroupShape = tuple[int, int]
+
+#: Mean vectors of many source and many target sentences, ``None`` for those of the documents themselves.
 Means = tuple[np.ndarray | None, np.ndarray | None]
 
 
@@ -86,8 +89,15 @@ def overlap_texts(sentences: Sequence[str], max_size: int) -> list[str]:
         ['a', 'b', 'c', 'a b', 'b c']
     """
     texts = [sentence for sentence in sentences if not is_blank(sentence)]
-    sizes = range(1, min(max_size - 1, len(texts)) + 1)
-    return [" ".join(texts[start : start + size]) for size in sizes for start in range(len(texts) - size + 1)]
+    overlaps: list[str] = []
+    for size in _group_sizes(len(texts), max_size):
+        overlaps += [" ".join(texts[start : start + size]) for start in range(len(texts) - size + 1)]
+    return overlaps
+
+
+def _group_sizes(sentences: int, max_size: int) -> range:
+    """Return the numbers of sentences that a group of one document can have, in a document of so many."""
+    return range(1, min(max_size - 1, sentences) + 1)
 
 
 @dataclass(frozen=True)
@@ -116,7 +126,7 @@ class DocumentSide:
         rows = [row for row, sentence in enumerate(sentences) if not is_blank(sentence)]
         lengths = np.array([len(sentences[row]) for row in rows], dtype=int)
         marks = np.array([row > 0 and is_blank(sentences[row - 1]) for row in rows], dtype=bool)
-        counts = [len(rows) - size + 1 for size in range(1, min(max_size - 1, len(rows)) + 1)]
+        counts = [len(rows) - size + 1 for size in _group_sizes(len(rows), max_size)]
         vectors = np.asarray(embeddings, dtype=np.float32)
         if rows and (vectors.ndim != 2 or len(vectors) != sum(counts)):
             raise ValueError(
@@ -124,7 +134,8 @@ class DocumentSide:
                 f"{max_size}), got an array of shape {vectors.shape}."
             )
         vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), _TINY)
-        return cls(np.split(vectors, np.cumsum(counts)[:-1]), lengths, marks, rows)
+        vectors_by_size = np.split(vectors, np.cumsum(counts)[:-1])
+        return cls(vectors_by_size, lengths, marks, rows)
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -136,11 +147,12 @@ class DocumentSide:
 
     def halved(self) -> DocumentSide:
         """Join each two neighboring sentences, whose vectors are averaged."""
-        single = self.vectors[0]
-        pairs = np.add.reduceat(single, np.arange(0, len(single), 2))
+        firsts = np.arange(0, len(self), 2)
+        pairs = np.add.reduceat(self.vectors[0], firsts)
         pairs /= np.maximum(np.linalg.norm(pairs, axis=1, keepdims=True), _TINY)
-        lengths = np.add.reduceat(self.lengths, np.arange(0, len(self), 2))
-        return DocumentSide([pairs], lengths, np.zeros(len(pairs), dtype=bool), range(len(pairs)))
+        lengths = np.add.reduceat(self.lengths, firsts)
+        no_marks = np.zeros(len(pairs), dtype=bool)
+        return DocumentSide([pairs], lengths, no_marks, range(len(pairs)))
 
 
 def align_documents(
@@ -221,8 +233,8 @@ def split_sentences(text: str, language: str | None = None) -> list[str]:
         if sentences:
             sentences.append("")
         unwrapped = _WITHOUT_SPACES.sub("", paragraph)
-        found = segment(hub_language(language or "en"), " ".join(unwrapped.split()))
-        sentences += [sentence.strip() for sentence in found if sentence.strip()]
+        segments = segment(hub_language(language or "en"), " ".join(unwrapped.split()))
+        sentences += [sentence.strip() for sentence in segments if sentence.strip()]
     return sentences
 
 
@@ -239,15 +251,18 @@ def align_sides(
             these documents are used.
     """
     if not len(source) or not len(target):
-        alone = [SentenceGroup((row,), (), 0.0) for row in source.rows]
-        return alone + [SentenceGroup((), (row,), 0.0) for row in target.rows]
+        unpaired = [SentenceGroup((row,), (), 0.0) for row in source.rows]
+        return unpaired + [SentenceGroup((), (row,), 0.0) for row in target.rows]
     shapes = [(n, m) for n, m in product(source.sizes, target.sizes) if n + m <= max_size]
-    band = _band(source, target, margin=2 * max_size)
-    costs = _GroupCosts(source, target, means=means, log_ratio=_log_length_ratio(source, target, band))
+    band = _band_to_search(source, target, margin=2 * max_size)
+    log_ratio = _log_length_ratio(source, target, band)
+    costs = _GroupCosts(source, target, means=means, log_ratio=log_ratio)
     groups = []
     for i, j, n, m in _cheapest_path(costs, shapes, band):
         score = costs.score(i, j, n, m) if n and m else 0.0
-        groups.append(SentenceGroup(tuple(source.rows[i : i + n]), tuple(target.rows[j : j + m]), score))
+        source_rows = tuple(source.rows[i : i + n])
+        target_rows = tuple(target.rows[j : j + m])
+        groups.append(SentenceGroup(source_rows, target_rows, score))
     return groups
 
 
@@ -258,85 +273,131 @@ class _Band(NamedTuple):
     last: np.ndarray
 
 
-def _band(source: DocumentSide, target: DocumentSide, margin: int) -> _Band:
+def _band_to_search(source: DocumentSide, target: DocumentSide, margin: int) -> _Band:
     """Return all cells of short documents, those near a coarser alignment of long ones."""
-    rows, columns = len(source) + 1, len(target) + 1
+    rows = len(source) + 1
+    columns = len(target) + 1
     if rows * columns <= EXHAUSTIVE_CELLS:
         return _Band(np.zeros(rows, dtype=np.int64), np.full(rows, columns - 1))
-    coarse = source.halved(), target.halved()
-    inner = _band(*coarse, margin)
-    costs = _GroupCosts(*coarse)
-    path = _cheapest_path(costs, [(1, 1)], inner, gap_price=COARSE_GAP, unpaired_price=COARSE_UNPAIRED)
-    first, last = np.full(len(coarse[0]) + 1, columns), np.zeros(len(coarse[0]) + 1, dtype=np.int64)
-    for i, j, n, m in [*path, (len(coarse[0]), len(coarse[1]), 0, 0)]:
-        for row, column in ((i, j), (i + n, j + m)):
-            first[row], last[row] = min(first[row], 2 * column), max(last[row], 2 * column)
-    fine = np.arange(rows)
-    before = np.maximum(fine - margin, 0) // 2
-    after = np.minimum((fine + margin + 1) // 2, len(coarse[0]))
-    return _Band(np.clip(first[before] - margin, 0, columns - 1), np.clip(last[after] + margin, 0, columns - 1))
+    coarse_source = source.halved()
+    coarse_target = target.halved()
+    coarse_band = _band_to_search(coarse_source, coarse_target, margin)
+    path = _cheapest_path(
+        _GroupCosts(coarse_source, coarse_target),
+        [(1, 1)],
+        coarse_band,
+        gap_price=COARSE_GAP,
+        unpaired_price=COARSE_UNPAIRED,
+    )
+    # By number of coarse source sentences: the least and greatest number of target sentences that the path reaches.
+    first = np.full(len(coarse_source) + 1, columns)
+    last = np.zeros(len(coarse_source) + 1, dtype=np.int64)
+    for i, j, n, m in [*path, (len(coarse_source), len(coarse_target), 0, 0)]:
+        for row, coarse_column in ((i, j), (i + n, j + m)):
+            first[row] = min(first[row], 2 * coarse_column)
+            last[row] = max(last[row], 2 * coarse_column)
+    # Each row is searched as far as the path reaches within the margin, before and after it.
+    fine_rows = np.arange(rows)
+    before = np.maximum(fine_rows - margin, 0) // 2
+    after = np.minimum((fine_rows + margin + 1) // 2, len(coarse_source))
+    return _Band(
+        first=np.clip(first[before] - margin, 0, columns - 1),
+        last=np.clip(last[after] + margin, 0, columns - 1),
+    )
 
 
 def _log_length_ratio(source: DocumentSide, target: DocumentSide, band: _Band) -> float:
     """Return the logarithm of the usual ratio of lengths: the median of lines that are each other's nearest."""
-    nearest = np.zeros(len(source), dtype=np.int64)
-    best, of_target = np.full(len(target), -np.inf), np.zeros(len(target), dtype=np.int64)
+    nearest_target = np.zeros(len(source), dtype=np.int64)
+    nearest_source = np.zeros(len(target), dtype=np.int64)
+    highest_cosines = np.full(len(target), -np.inf)  # of each target sentence, so far
     for start in range(0, len(source), _ROWS_AT_ONCE):
         stop = min(start + _ROWS_AT_ONCE, len(source))
-        first, last = band.first[start], max(int(band.last[stop]), int(band.first[start]) + 1)
+        first = int(band.first[start])
+        last = max(int(band.last[stop]), first + 1)
         cosines = source.vectors[0][start:stop] @ target.vectors[0][first:last].T
-        nearest[start:stop] = first + cosines.argmax(axis=1)
+        nearest_target[start:stop] = first + cosines.argmax(axis=1)
         rows = cosines.argmax(axis=0)
-        values = cosines[rows, np.arange(cosines.shape[1])]
-        better = values > best[first:last]
-        best[first:last][better] = values[better]
-        of_target[first:last][better] = start + rows[better]
-    mutual = np.flatnonzero(of_target[nearest] == np.arange(len(source)))
-    return float(np.median(np.log((source.lengths[mutual] + 1) / (target.lengths[nearest[mutual]] + 1))))
+        block_cosines = cosines[rows, np.arange(cosines.shape[1])]
+        higher = block_cosines > highest_cosines[first:last]
+        highest_cosines[first:last][higher] = block_cosines[higher]
+        nearest_source[first:last][higher] = start + rows[higher]
+    mutual = np.flatnonzero(nearest_source[nearest_target] == np.arange(len(source)))
+    source_lengths = source.lengths[mutual] + 1
+    target_lengths = target.lengths[nearest_target[mutual]] + 1
+    return float(np.median(np.log(source_lengths / target_lengths)))
 
 
 class _GroupCosts:
-    """Costs of pairs of groups, by the cells where they end."""
+    """Costs of pairs of groups, by the cells where they end.
+
+    Attributes:
+        source: Source document.
+        target: Target document.
+    """
 
     def __init__(
         self, source: DocumentSide, target: DocumentSide, *, means: Means = (None, None), log_ratio: float = 0.0
     ) -> None:
-        self.source, self.target = source, target
-        self.random = [
-            [_random_distances(vectors, other if len(other) > 1 else side, mean) for vectors in side.vectors]
-            for side, other, mean in zip((source, target), (target, source), means[::-1])
-        ]
-        self.log_lengths = [
-            [np.log(sliding_window_view(side.lengths + 1, size).sum(axis=1)) - shift for size in side.sizes]
-            for side, shift in ((source, log_ratio), (target, 0.0))
-        ]
-        # Marks inside a group: not that of its first sentence.
-        self.marks = [
-            [sliding_window_view(side.marks, size)[:, 1:].sum(axis=1) for size in side.sizes]
-            for side in (source, target)
-        ]
+        self.source = source
+        self.target = target
+        source_mean, target_mean = means
+        # Lists have an array for each size of groups, by first sentences, from size 1 on.
+        self._source_random = _random_distances_by_size(source, target, target_mean)
+        self._target_random = _random_distances_by_size(target, source, source_mean)
+        self._source_log_lengths = _log_lengths_by_size(source, shift=log_ratio)
+        self._target_log_lengths = _log_lengths_by_size(target, shift=0.0)
+        self._source_marks = _marks_by_size(source)
+        self._target_marks = _marks_by_size(target)
 
     def distances(self, rows: slice, columns: slice, n: int, m: int) -> np.ndarray:
         """Return the distances of groups, by their first sentences; 1 is that of random ones."""
         cosines = self.source.vectors[n - 1][rows] @ self.target.vectors[m - 1][columns].T
-        random = self.random[0][n - 1][rows][:, None] + self.random[1][m - 1][columns]
+        random = self._source_random[n - 1][rows][:, None] + self._target_random[m - 1][columns]
         return (1 - cosines) / np.maximum(random / 2, _TINY)
 
     def score(self, i: int, j: int, n: int, m: int) -> float:
+        """Return the score of a group by its first sentences and sizes, see :class:`SentenceGroup`."""
         return min(1.0, 1 - float(self.distances(slice(i, i + 1), slice(j, j + 1), n, m)[0, 0]))
 
-    def block(self, rows: slice, columns: slice, shape: Shape) -> np.ndarray:
+    def block(self, rows: slice, columns: slice, shape: GroupShape) -> np.ndarray:
         """Return the costs of groups that end in a block of cells; infinite where they would begin outside."""
         n, m = shape
         costs = np.full((rows.stop - rows.start, columns.stop - columns.start), np.inf)
-        i, j = slice(max(rows.start - n, 0), rows.stop - n), slice(max(columns.start - m, 0), columns.stop - m)
+        i = slice(max(rows.start - n, 0), rows.stop - n)
+        j = slice(max(columns.start - m, 0), columns.stop - m)
         if i.stop <= i.start or j.stop <= j.start:
             return costs
-        found = (n + m) / 2 * self.distances(i, j, n, m) + MERGE * (n + m - 2)
-        found += LENGTH * (self.log_lengths[0][n - 1][i][:, None] - self.log_lengths[1][m - 1][j]) ** 2
-        found += PARAGRAPH * (self.marks[0][n - 1][i][:, None] + self.marks[1][m - 1][j])
-        costs[costs.shape[0] - found.shape[0] :, costs.shape[1] - found.shape[1] :] = found
+        log_ratios = self._source_log_lengths[n - 1][i][:, None] - self._target_log_lengths[m - 1][j]
+        marks = self._source_marks[n - 1][i][:, None] + self._target_marks[m - 1][j]
+        inside = (n + m) / 2 * self.distances(i, j, n, m) + MERGE * (n + m - 2)
+        inside += LENGTH * log_ratios**2
+        inside += PARAGRAPH * marks
+        costs[costs.shape[0] - inside.shape[0] :, costs.shape[1] - inside.shape[1] :] = inside
         return costs
+
+
+def _random_distances_by_size(
+    side: DocumentSide, other_side: DocumentSide, other_mean: np.ndarray | None
+) -> list[np.ndarray]:
+    """Return the mean distances of groups from random sentences of the other side, by size."""
+    # A single sentence of the other side is no random one: those of this side stand for them.
+    others = other_side if len(other_side) > 1 else side
+    return [_random_distances(vectors, others, other_mean) for vectors in side.vectors]
+
+
+def _log_lengths_by_size(side: DocumentSide, *, shift: float) -> list[np.ndarray]:
+    """Return the logarithms of the lengths of groups, less a shift, by size."""
+    log_lengths = []
+    for size in side.sizes:
+        lengths = sliding_window_view(side.lengths + 1, size).sum(axis=1)
+        log_lengths.append(np.log(lengths) - shift)
+    return log_lengths
+
+
+def _marks_by_size(side: DocumentSide) -> list[np.ndarray]:
+    """Return the numbers of paragraph marks inside groups, by size: not that of the first sentence."""
+    return [sliding_window_view(side.marks, size)[:, 1:].sum(axis=1) for size in side.sizes]
 
 
 def _random_distances(vectors: np.ndarray, other: DocumentSide, mean: np.ndarray | None) -> np.ndarray:
@@ -355,9 +416,28 @@ def _random_distances(vectors: np.ndarray, other: DocumentSide, mean: np.ndarray
     return np.asarray(1 - (cosines.sum(axis=1) - cosines.max(axis=1)) / (len(other) - 1))
 
 
+class _Moves(NamedTuple):
+    """How each cell of a row is reached at the lowest cost. *Shapes:* ``(cells of the band in this row,)``
+
+    Attributes:
+        shapes: Number of the shape of the group that ends in the cell.
+        steps: How the gap in the cell has come about: opened there, or grown by a sentence of either side.
+        in_gap: Whether the cost inside a gap is lower than that of a group that ends there.
+    """
+
+    shapes: np.ndarray
+    steps: np.ndarray
+    in_gap: np.ndarray
+
+
+# Values of ``_Moves.steps``, and numbers of source and target sentences by which the gap has grown.
+_OPENED, _GROWN_BY_SOURCE, _GROWN_BY_TARGET = 0, 1, 2
+_GROWTH: dict[int, GroupShape] = {_GROWN_BY_SOURCE: (1, 0), _GROWN_BY_TARGET: (0, 1)}
+
+
 def _cheapest_path(
     costs: _GroupCosts,
-    shapes: Sequence[Shape],
+    shapes: Sequence[GroupShape],
     band: _Band,
     *,
     gap_price: float = GAP,
@@ -365,72 +445,133 @@ def _cheapest_path(
 ) -> list[tuple[int, int, int, int]]:
     """Find the cheapest sequence of groups and gaps through the cells of a band.
 
-    Row ``i`` of the program has the cells that ``i`` source sentences reach. Each has two values: the cost if a group
-    ends there, and the cost inside a gap, which has been opened and grows by a sentence of either side.
-
     Returns:
         Groups and unpaired sentences in order: first sentences and sizes of both sides.
     """
-    rows, columns = len(costs.source) + 1, len(costs.target) + 1
-    depth = max(n for n, _ in shapes) + 1
-    # The last rows only, as a ring; outside the band they are infinite.
-    best = np.full((depth, columns), np.inf)
-    gap = np.full((2, columns), np.inf)
-    # Where one document is much shorter, most of the other is without a translation, wherever the short one belongs.
-    edge_price = gap_price * min(1.0, _MUCH_SHORTER * min(rows, columns) / max(rows, columns))
-    opening = np.full(columns, gap_price)
-    opening[[0, -1]] = edge_price
-    moves: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-    along = np.arange(columns) * unpaired_price
-    blocks: Mapping[Shape, np.ndarray] = {}
-    begin = left = 0
-    for i in range(rows):
+    search = _PathSearch(costs, shapes, band, gap_price, unpaired_price)
+    moves = [search.next_row() for _ in range(search.rows)]
+    return _trace_back(moves, shapes, band, columns=search.columns)
+
+
+class _PathSearch:
+    """The dynamic program of :func:`_cheapest_path`, row by row.
+
+    Row ``i`` has the cells that ``i`` source sentences reach; column ``j``, ``j`` target sentences. Each cell has two
+    values: the cost if a group ends there, and the cost inside a gap, which has been opened and grows by a sentence of
+    either side.
+    """
+
+    def __init__(
+        self,
+        costs: _GroupCosts,
+        shapes: Sequence[GroupShape],
+        band: _Band,
+        gap_price: float,
+        unpaired_price: float,
+    ) -> None:
+        self.rows = len(costs.source) + 1
+        self.columns = len(costs.target) + 1
+        self._costs = costs
+        self._shapes = shapes
+        self._band = band
+        self._row = 0
+        # Lowest costs of the last rows only, as a ring; outside the band they are infinite.
+        self._depth = max(n for n, _ in shapes) + 1
+        self._best = np.full((self._depth, self.columns), np.inf)
+        self._in_gap = np.full((2, self.columns), np.inf)
+        # Where one document is much shorter, most of the other is without a translation, wherever the short one
+        # belongs: a gap at its beginning or end is cheaper.
+        shorter, longer = sorted((self.rows, self.columns))
+        self._edge_price = gap_price * min(1.0, _MUCH_SHORTER * shorter / longer)
+        self._opening = np.full(self.columns, gap_price)
+        self._opening[[0, -1]] = self._edge_price
+        self._unpaired_price = unpaired_price
+        self._along = np.arange(self.columns) * unpaired_price
+        # Costs of the groups that end in a block of some rows, by shape, and the first cell of the block.
+        self._blocks: dict[GroupShape, np.ndarray] = {}
+        self._block_row = 0
+        self._block_column = 0
+
+    def next_row(self) -> _Moves:
+        """Compute the lowest costs of the next row, and return how they are reached."""
+        i = self._row
         if i % _ROWS_AT_ONCE == 0:
-            begin, left = i, int(band.first[i])
-            stop = min(i + _ROWS_AT_ONCE, rows)
-            right = int(band.last[stop - 1]) + 1
-            blocks = {shape: costs.block(slice(i, stop), slice(left, right), shape) for shape in shapes}
-        low, high = int(band.first[i]), int(band.last[i]) + 1
+            self._load_block(i)
+        low = int(self._band.first[i])
+        high = int(self._band.last[i]) + 1
+        ends, shape_numbers = self._cheapest_ends(i, low, high)
+        inside, steps = self._cheapest_gaps(i, low, high, ends)
+        self._best[i % self._depth] = np.inf
+        self._best[i % self._depth, low:high] = np.minimum(ends, inside)
+        self._in_gap[i % 2] = np.inf
+        self._in_gap[i % 2, low:high] = inside
+        self._row += 1
+        return _Moves(shape_numbers, steps, inside < ends)
+
+    def _load_block(self, i: int) -> None:
+        """Compute the costs of groups that end in the rows from ``i`` on."""
+        stop = min(i + _ROWS_AT_ONCE, self.rows)
+        self._block_row = i
+        self._block_column = int(self._band.first[i])
+        rows = slice(i, stop)
+        columns = slice(self._block_column, int(self._band.last[stop - 1]) + 1)
+        self._blocks = {shape: self._costs.block(rows, columns, shape) for shape in self._shapes}
+
+    def _cheapest_ends(self, i: int, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the lowest costs of paths whose last group ends in each cell of a row, and the shapes of these."""
         ends = np.full(high - low, np.inf)
         if i == 0 and low == 0:
             ends[0] = 0.0
-        shape_of = np.zeros(high - low, dtype=np.uint8)
-        for number, (n, m) in enumerate(shapes):
-            skip = max(m - low, 0)
+        shape_numbers = np.zeros(high - low, dtype=np.uint8)
+        for number, (n, m) in enumerate(self._shapes):
+            skip = max(m - low, 0)  # cells where the group would begin before the first sentence
             if n > i or skip >= high - low:
                 continue
-            reached = best[(i - n) % depth, low + skip - m : high - m]
-            reached = reached + blocks[n, m][i - begin, low + skip - left : high - left]
+            before = self._best[(i - n) % self._depth, low + skip - m : high - m]
+            block_columns = slice(low + skip - self._block_column, high - self._block_column)
+            reached = before + self._blocks[n, m][i - self._block_row, block_columns]
             cheaper = reached < ends[skip:]
             ends[skip:][cheaper] = reached[cheaper]
-            shape_of[skip:][cheaper] = number
-        inside = ends + (opening[low:high] if 0 < i < rows - 1 else edge_price)
-        step = np.zeros(high - low, dtype=np.uint8)
-        if i:
-            from_above = gap[(i - 1) % 2, low:high] + unpaired_price
-            above = from_above < inside
-            inside[above] = from_above[above]
-            step[above] = 1
-        # A gap that grows along the row: running minimum of what is left after the steps.
-        from_left = np.minimum.accumulate(inside - along[low:high]) + along[low:high]
-        grown = from_left < inside - _TINY
-        inside[grown] = from_left[grown]
-        step[grown] = 2
-        best[i % depth] = gap[i % 2] = np.inf
-        gap[i % 2, low:high] = inside
-        best[i % depth, low:high] = np.minimum(ends, inside)
-        moves.append((shape_of, step, inside < ends))
+            shape_numbers[skip:][cheaper] = number
+        return ends, shape_numbers
 
-    path, i, j = [], rows - 1, columns - 1
-    in_gap = bool(moves[i][2][j - band.first[i]])
+    def _cheapest_gaps(self, i: int, low: int, high: int, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the lowest costs inside a gap in each cell of a row, and the steps to them."""
+        is_inner_row = 0 < i < self.rows - 1
+        inside = ends + (self._opening[low:high] if is_inner_row else self._edge_price)
+        steps = np.full(high - low, _OPENED, dtype=np.uint8)
+        if i:
+            from_above = self._in_gap[(i - 1) % 2, low:high] + self._unpaired_price
+            cheaper = from_above < inside
+            inside[cheaper] = from_above[cheaper]
+            steps[cheaper] = _GROWN_BY_SOURCE
+        # A gap that grows along the row: the running minimum of the costs, less the price of the columns before them.
+        along = self._along[low:high]
+        from_left = np.minimum.accumulate(inside - along) + along
+        cheaper = from_left < inside - _TINY
+        inside[cheaper] = from_left[cheaper]
+        steps[cheaper] = _GROWN_BY_TARGET
+        return inside, steps
+
+
+def _trace_back(
+    moves: Sequence[_Moves], shapes: Sequence[GroupShape], band: _Band, *, columns: int
+) -> list[tuple[int, int, int, int]]:
+    """Follow the moves from the last cell to the first, and return the path in order, as :func:`_cheapest_path`."""
+    path: list[tuple[int, int, int, int]] = []
+    i = len(moves) - 1
+    j = columns - 1
+    in_gap = bool(moves[i].in_gap[j - band.first[i]])
     while i or j:
-        shape_of, step = (values[j - band.first[i]] for values in moves[i][:2])
-        if in_gap and step == 0:
+        cell = j - band.first[i]
+        step = moves[i].steps[cell]
+        if in_gap and step == _OPENED:
             in_gap = False
             continue
-        n, m = ((1, 0), (0, 1))[step - 1] if in_gap else shapes[shape_of]
-        i, j = i - n, j - m
+        n, m = _GROWTH[int(step)] if in_gap else shapes[moves[i].shapes[cell]]
+        i -= n
+        j -= m
         path.append((i, j, n, m))
         if not in_gap:
-            in_gap = bool(moves[i][2][j - band.first[i]])
+            in_gap = bool(moves[i].in_gap[j - band.first[i]])
     return path[::-1]

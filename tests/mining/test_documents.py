@@ -82,7 +82,7 @@ def test_groups_partition_both_documents_in_order_and_mirror(seed: int) -> None:
 def test_the_cheapest_of_all_ways(seed: int) -> None:
     source, target = random_pair(3 + seed % 6, 8 - seed % 5, 100 + seed)
     shapes = [(n, m) for n in range(1, 4) for m in range(1, 4) if n + m <= 4]
-    band = documents._band(source, target, margin=8)
+    band = documents._band_to_search(source, target, margin=8)
     costs = documents._GroupCosts(source, target, log_ratio=documents._log_length_ratio(source, target, band))
 
     def price(i: int, j: int, n: int, m: int) -> float:
@@ -271,7 +271,7 @@ def test_costs_of_groups_in_several_languages(languages: str) -> None:
     source_document, target_document = DOCUMENTS[languages]
     source = document_side(source_document, language=1)
     target = document_side(target_document, language=2)
-    band = documents._band(source, target, margin=8)
+    band = documents._band_to_search(source, target, margin=8)
     costs = documents._GroupCosts(source, target, log_ratio=documents._log_length_ratio(source, target, band))
     rows = [row.split() for row in COSTS.strip().splitlines() if row.startswith(languages)]
     assert len(rows) >= 5
@@ -313,7 +313,7 @@ def coarse_band(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         sentences = {f"{'x' * (30 + number % 7)} {number}.": [number] for number in [*beginning, *passage, *end]}
         sides.append(document_side(sentences, language))
     monkeypatch.setattr(documents, "EXHAUSTIVE_CELLS", 800)
-    band = documents._band(*sides, margin=2)
+    band = documents._band_to_search(*sides, margin=2)
     return [f"{row} {band.first[row]} {band.last[row]}" for row in range(0, 49, 3)]
 
 
@@ -324,6 +324,40 @@ def test_the_band_of_a_coarse_alignment(monkeypatch: pytest.MonkeyPatch) -> None
     failed when its prices (COARSE_GAP, COARSE_UNPAIRED) were as high as those of the fine alignment.
     """
     assert coarse_band(monkeypatch) == BAND.strip().splitlines()
+
+
+def basis_side(vectors: np.ndarray) -> DocumentSide:
+    """A document of single sentences of equal lengths, with these vectors."""
+    return DocumentSide.of(["x" * 50] * len(vectors), vectors, 2)
+
+
+@pytest.mark.parametrize(("sentences", "distance"), [(200, "1.031323"), (201, "1.034342")])
+def test_the_nearest_of_random_sentences_is_ignored_up_to_200(sentences: int, distance: str) -> None:
+    """Recorded at 7c27a47c: among 200 sentences the translation would make random ones look near; among 201 it counts.
+
+    No test failed when it was ignored in documents of any length, or in none.
+    """
+    source = basis_side(np.array([statement(number) for number in range(500, 500 + sentences)]))
+    target = basis_side(np.array([statement(number) + statement(800) for number in range(500, 500 + sentences)]))
+    costs = documents._GroupCosts(source, target)
+    assert f"{costs.distances(slice(0, 1), slice(1, 2), 1, 1)[0, 0]:.6f}" == distance
+
+
+def test_a_sentence_is_paired_in_a_much_longer_document() -> None:
+    """Recorded at 7c27a47c, by the cosine of a sentence and its translation, in hundredths.
+
+    Gaps at both ends are cheap where one document is more than four times as long. No test failed when that was eight
+    times, or once.
+    """
+    axes = np.eye(51)
+    paired = []
+    for hundredths in range(0, 100, 4):
+        cosine = hundredths / 100
+        source = cosine * axes[25:26] + (1 - cosine**2) ** 0.5 * axes[50:]
+        groups = align_sides(basis_side(source), basis_side(axes[:50]), max_size=2)
+        if any(group.source and group.target for group in groups):
+            paired.append(hundredths)
+    assert paired == list(range(32, 100, 4))
 
 
 def test_one_sentence_of_many_and_identical_documents() -> None:
