@@ -15,9 +15,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.evaluation import BaseEvaluator
 from sentence_transformers.base.modules import Dense, Normalize
 from torch import Tensor, nn
 from transformers import get_scheduler
@@ -39,7 +41,7 @@ from st_xling.training.mixture import describe, mix
 from st_xling.training.options import AdapterArguments, AdapterOptions, OptimizationArguments
 from st_xling.training.recipe import BaseRecipe, trains_by_recipe
 from st_xling.training.run import OnLeak, Run
-from st_xling.training.sentence_vectors import CachedVectors, Column, cached_vectors, layer_vectors
+from st_xling.training.sentence_vectors import CachedVectors, LayerPooling, cached_vectors, layer_vectors
 from st_xling.training.trainer import NotFiniteError
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.options import Center, Pooling
@@ -73,8 +75,10 @@ class Adapter(nn.Module):
     def __init__(self, dim: int, options: AdapterOptions) -> None:
         super().__init__()
         # ST's modules from the start: what is trained is what is published.
-        layers = [Dense(dim, dim, activation_function=kind()) for kind in _ACTIVATIONS[options.network]]
-        self.stages = nn.ModuleList([Normalize(), *layers] if options.normalize else layers)
+        stages: list[nn.Module] = [Normalize()] if options.normalize else []
+        for activation in _ACTIVATIONS[options.network]:
+            stages.append(Dense(dim, dim, activation_function=activation()))
+        self.stages = nn.ModuleList(stages)
         self.dropout = nn.Dropout(options.dropout)
         self.centering: Centering | None = None
 
@@ -92,8 +96,8 @@ class Adapter(nn.Module):
 
         Args:
             vectors: Sentence vectors of the training text. *Shape:* ``(texts, dim)``
-            languages: Of each of its texts.
-            center: ``"per_language"``, ``"joint"`` or ``"none"``: vectors are brought to unit length alone.
+            languages: Language of each text.
+            center: ``"per_language"``, ``"joint"`` or ``"none"``: vectors are only brought to unit length.
         """
         self.eval()
         self.centering = fit_centering(self(vectors), languages, center)
@@ -104,14 +108,17 @@ class Adapter(nn.Module):
 
         Args:
             vectors: Sentence vectors of one language.
-            language: Centered by its mean; by the joint one where it has none.
+            language: Language of the vectors, which are centered by its mean, or by the joint one if it has none.
         """
         adapted = self(vectors)
-        return F.normalize(adapted, dim=-1) if self.centering is None else self.centering(adapted, language)
+        if self.centering is None:
+            return F.normalize(adapted, dim=-1)
+        return self.centering(adapted, language)
 
-    def stock_modules(self) -> list[Any]:
+    def stock_modules(self) -> list[nn.Module]:
         """Return the same as modules of sentence-transformers, to follow an encoder's pooling."""
-        return [*self.stages, *([Normalize()] if self.centering is None else self.centering.modules())]
+        last_modules = [Normalize()] if self.centering is None else self.centering.modules()
+        return [*self.stages, *last_modules]
 
 
 @dataclass(frozen=True)
@@ -124,8 +131,8 @@ class SiameseOptions:
 
 
 @dataclass(frozen=True)
-class EncoderOptions:
-    """The vectors below the adapter. ``max_length=None`` keeps the model's own."""
+class VectorOptions:
+    """The sentence vectors below the adapter. ``max_length=None`` keeps the model's own."""
 
     pooling: Pooling = "mean"
     max_length: int | None = None
@@ -143,7 +150,7 @@ class AdapterRecipe(BaseRecipe):
     arguments: AdapterArguments
     adapter: AdapterOptions = field(default_factory=AdapterOptions)
     loss: SiameseOptions = field(default_factory=SiameseOptions)
-    model: EncoderOptions = field(default_factory=EncoderOptions)
+    model: VectorOptions = field(default_factory=VectorOptions)
 
     def check(self) -> None:
         if not 0 <= self.adapter.dropout < 1:
@@ -155,7 +162,7 @@ load_adapter_recipe = AdapterRecipe.load
 
 
 def fit_adapter(
-    source: Tensor, target: Tensor, pairs: Any, recipe: AdapterRecipe, *, description: str = "adapter"
+    source: Tensor, target: Tensor, pairs: Dataset, recipe: AdapterRecipe, *, description: str = "adapter"
 ) -> tuple[Adapter, list[dict[str, Any]]]:
     """Train the recipe's network on row-aligned vectors.
 
@@ -182,14 +189,16 @@ def fit_adapter(
         optimizer = torch.optim.AdamW(
             adapter.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay, foreach=True
         )
-        warmup = round(options.warmup_steps * steps if options.warmup_steps < 1 else options.warmup_steps)
+        warmup = options.warmup_steps
+        if warmup < 1:  # a share of the steps
+            warmup *= steps
         schedule = get_scheduler(
-            options.lr_scheduler_type, optimizer, num_warmup_steps=warmup, num_training_steps=steps
+            options.lr_scheduler_type, optimizer, num_warmup_steps=round(warmup), num_training_steps=steps
         )
         history: list[dict[str, Any]] = []
         losses: list[Tensor] = []
-        every = max(1, steps // 50)  # logs fifty times a run
-        batches = itertools.islice(_batches(sampler), steps)
+        log_interval = max(1, steps // 50)  # logs fifty times a run
+        batches = itertools.islice(_endless_batches(sampler), steps)
         for step, (epoch, rows) in enumerate(progress_bar(batches, total=steps, desc=description, unit="steps"), 1):
             index = torch.as_tensor(rows, device=source.device)
             loss = siamese_contrastive(adapter(source[index]), adapter(target[index]), **asdict(recipe.loss))
@@ -198,7 +207,7 @@ def fit_adapter(
             optimizer.step()
             schedule.step()
             losses.append(loss.detach())
-            if step % every == 0 or step == steps:
+            if step % log_interval == 0 or step == steps:
                 mean = float(torch.stack(losses).mean())
                 losses.clear()
                 if not math.isfinite(mean):
@@ -208,13 +217,13 @@ def fit_adapter(
     return adapter, history
 
 
-def languages_of(pairs: Any) -> list[str]:
+def languages_of(pairs: Dataset) -> list[str]:
     """Language of each text, all source texts first."""
     return [*pairs["source_language"][:], *pairs["target_language"][:]]
 
 
-def _batches(sampler: ShuffledBatchSampler) -> Iterator[tuple[int, list[int]]]:
-    """Epoch and rows of one batch after the other, without end."""
+def _endless_batches(sampler: ShuffledBatchSampler) -> Iterator[tuple[int, list[int]]]:
+    """Yield the epoch and the rows of one batch after the other, without end."""
     for epoch in itertools.count():
         sampler.set_epoch(epoch)
         for batch in sampler:
@@ -245,21 +254,24 @@ class LayerResult:
         return self.history[-1]["step"]
 
 
-def sweep_rows(layers: int, pooling: Pooling = "mean") -> dict[str, list[Column]]:
+def sweep_rows(layers: int, pooling: Pooling = "mean") -> dict[str, list[LayerPooling]]:
     """The rows of the paper's table 8: every layer, the mean over all of them, the last layer's CLS."""
-    rows = {str(layer): [Column(layer, pooling)] for layer in range(1, layers + 1)}
-    rows["all"] = [column for [column] in rows.values()]
-    return rows if pooling == "cls" else {**rows, "cls": [Column(layers, "cls")]}
+    all_layers = [LayerPooling(layer, pooling) for layer in range(1, layers + 1)]
+    rows = {str(column.layer): [column] for column in all_layers}
+    rows["all"] = all_layers
+    if pooling != "cls":
+        rows["cls"] = [LayerPooling(layers, "cls")]
+    return rows
 
 
 def _try_layer(
     run: Run,
     recipe: AdapterRecipe,
     label: str,
-    columns: Sequence[Column],
+    columns: Sequence[LayerPooling],
     cached: Mapping[str, CachedVectors],
     pairs: Dataset,
-    device: Any,
+    device: torch.device,
 ) -> LayerResult:
     """Train on one row of the table and evaluate it.
 
@@ -272,30 +284,44 @@ def _try_layer(
         pairs: Training text.
         device: Where to train.
     """
-    evaluator = run.evaluator
+    evaluator: Any = run.evaluator  # a PrecisionEvaluator, whose module is imported after this one
 
-    def vectors(texts: Sequence[str]) -> Tensor:
+    def vectors_of(texts: Sequence[str]) -> Tensor:
         return torch.stack([cached[column.name].of(texts) for column in columns]).mean(dim=0).to(device)
 
-    source, target = vectors(pairs["source"][:]), vectors(pairs["target"][:])
+    source = vectors_of(pairs["source"][:])
+    target = vectors_of(pairs["target"][:])
     adapter, history = fit_adapter(source, target, pairs, recipe, description=f"{recipe.name}, layer {label}")
     if evaluator is None:
         return LayerResult(label, adapter, history)
-    sides = {name: (vectors(left), vectors(right)) for name, (left, right) in evaluator.pairs.items()}
+    development: dict[str, tuple[Tensor, Tensor]] = {}
+    for name, (source_texts, target_texts) in evaluator.pairs.items():
+        development[name] = (vectors_of(source_texts), vectors_of(target_texts))
 
     def evaluate(change: Callable[[Tensor, str | None], Tensor]) -> dict[str, float]:
-        changed = {
-            name: tuple(change(*side).cpu().numpy() for side in zip(pair, evaluator.languages[name]))
-            for name, pair in sides.items()
-        }
+        changed: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        for name, (source_vectors, target_vectors) in development.items():
+            source_language, target_language = evaluator.languages[name]
+            changed[name] = (
+                change(source_vectors, source_language).cpu().numpy(),
+                change(target_vectors, target_language).cpu().numpy(),
+            )
         return evaluator.measure_vectors(changed).metrics
 
-    # What an adapter has to beat is the better way to center, whichever its own is.
-    text, languages = torch.cat([source, target]), languages_of(pairs)
-    ways: Any = {way: fit_centering(text, languages, way) for way in ("per_language", "joint")}
-    centered = {way: evaluate(centering) for way, centering in ways.items()}
-    best = max(centered, key=lambda way: centered[way][evaluator.primary_measure])
-    stages = (evaluate(lambda matrix, _: matrix), centered[best], evaluate(adapter.adapt))
+    def unchanged(vectors: Tensor, language: str | None) -> Tensor:
+        return vectors
+
+    # An adapter has to beat the better way to center, whichever its own is.
+    training_vectors = torch.cat([source, target])
+    languages = languages_of(pairs)
+    centered: dict[str, dict[str, float]] = {}
+    centers: tuple[Center, ...] = ("per_language", "joint")
+    for center in centers:
+        centering = fit_centering(training_vectors, languages, center)
+        assert centering is not None  # as it is for "none" only
+        centered[center] = evaluate(centering)
+    best = max(centered, key=lambda center: centered[center][evaluator.primary_measure])
+    stages = (evaluate(unchanged), centered[best], evaluate(adapter.adapt))
     return LayerResult(label, adapter, history, dict(zip(STAGES, stages)), best)
 
 
@@ -304,10 +330,11 @@ def layer_table(results: Sequence[LayerResult], at: Sequence[int] = (1, 5)) -> s
 
     The last column is how the vectors without an adapter were centered: by the better of both ways.
     """
-    head = ["layer", *(f"{stage} P@{n}" for stage in STAGES for n in at), "centered by"]
+    columns = list(itertools.product(STAGES, at))
+    head = ["layer", *(f"{stage} P@{n}" for stage, n in columns), "centered by"]
     rows: list[list[Any]] = []
     for result in results:
-        figures = [100 * result.figures[stage][f"mean_p@{n}"] for stage in STAGES for n in at]
+        figures = [100 * result.figures[stage][f"mean_p@{n}"] for stage, n in columns]
         rows.append([result.label, *figures, result.centered_by])
     return format_table(head, rows)
 
@@ -338,13 +365,24 @@ class AdapterResult:
     @property
     def history(self) -> list[dict[str, Any]]:
         """Losses of all layers."""
-        return [{"layer": result.label, **entry} for result in self.layers for entry in result.history]
+        entries: list[dict[str, Any]] = []
+        for result in self.layers:
+            entries += [{"layer": result.label, **entry} for entry in result.history]
+        return entries
 
     def figures(self) -> dict[str, Any]:
         """Figures for ``results.json``."""
-        layers = [{"layer": each.label, **each.figures, "centered_by": each.centered_by} for each in self.layers]
-        figures = {"seconds": self.seconds, "encoded": self.encoded, "layer": int(self.chosen.label)}
-        return {**figures, "steps": self.chosen.steps, "layers": layers, **self.scores}
+        layers = []
+        for result in self.layers:
+            layers.append({"layer": result.label, **result.figures, "centered_by": result.centered_by})
+        return {
+            "seconds": self.seconds,
+            "encoded": self.encoded,
+            "layer": int(self.chosen.label),
+            "steps": self.chosen.steps,
+            "layers": layers,
+            **self.scores,
+        }
 
 
 @trains_by_recipe
@@ -357,7 +395,7 @@ def train_adapter(
     tiny: Mapping[str, Any] | None = None,
     sweep: bool = False,
     cache: str | Path | None = None,
-    evaluator: Any = None,
+    evaluator: BaseEvaluator | None = None,
     evaluation: Mapping[str, Texts] | None = None,
     on_leak: OnLeak = "report",
     resume: bool = False,
@@ -414,12 +452,7 @@ def train_adapter(
         data = run.check_leaks(data)
         pairs = mix(data)
         if recipe.adapter.center == "per_language":
-            sides = ("source_language", "target_language")
-            if unknown := [name for name, part in data.items() if any(UNKNOWN in part.unique(side) for side in sides)]:
-                raise ValueError(
-                    f"a mean for each language needs the languages of the text: {', '.join(unknown)} does not say them "
-                    "all; name them (zh-vi=PATH), or take adapter.center joint."
-                )
+            _check_languages(data)
         run.claim({"data": describe(data), "sweep": sweep})
         encoder = _load_encoder(run, recipe, pairs)
         pooling = recipe.model.pooling
@@ -427,8 +460,21 @@ def train_adapter(
         if sweep:
             rows = sweep_rows(layer_count(encoder), pooling)
         else:
-            rows = {str(layer): [Column(check_layer(encoder, layer), pooling)]}
+            rows = {str(layer): [LayerPooling(check_layer(encoder, layer), pooling)]}
         return run.fit(lambda: _fit(run, recipe, encoder, rows, pairs, cache))
+
+
+def _check_languages(data: Mapping[str, Dataset]) -> None:
+    """Raise ``ValueError`` for data sets with text whose language is not known."""
+    unknown: list[str] = []
+    for name, dataset in data.items():
+        if UNKNOWN in dataset.unique("source_language") or UNKNOWN in dataset.unique("target_language"):
+            unknown.append(name)
+    if unknown:
+        raise ValueError(
+            f"a mean for each language needs the languages of the text: {', '.join(unknown)} does not say them "
+            "all; name them (zh-vi=PATH), or take adapter.center joint."
+        )
 
 
 def _load_encoder(run: Run, recipe: AdapterRecipe, pairs: Dataset) -> SentenceTransformer:
@@ -438,13 +484,18 @@ def _load_encoder(run: Run, recipe: AdapterRecipe, pairs: Dataset) -> SentenceTr
         seed=recipe.arguments.seed,
         max_length=recipe.model.max_length,
     )
+    is_users = not isinstance(run.model, str)  # a loaded model, which stays as it is
     if has_adapters(encoder):
-        encoder = merge_adapters(encoder if isinstance(run.model, str) else copy.deepcopy(encoder))
-    if isinstance(run.model, str):
+        if is_users:
+            encoder = copy.deepcopy(encoder)
+        encoder = merge_adapters(encoder)
+    if not is_users:
         to_float32(encoder)
-    kind = next(encoder.parameters()).dtype
-    if kind != torch.float32:
-        raise ValueError(f"the encoder must have float32 weights, as its adapter has: got {kind}; call .float() first.")
+    dtype = next(encoder.parameters()).dtype
+    if dtype != torch.float32:
+        raise ValueError(
+            f"the encoder must have float32 weights, as its adapter has: got {dtype}; call .float() first."
+        )
     return encoder.eval()
 
 
@@ -452,7 +503,7 @@ def _fit(
     run: Run,
     recipe: AdapterRecipe,
     encoder: SentenceTransformer,
-    rows: Mapping[str, Sequence[Column]],
+    rows: Mapping[str, Sequence[LayerPooling]],
     pairs: Dataset,
     cache: str | Path | None,
 ) -> AdapterResult:
@@ -460,42 +511,65 @@ def _fit(
 
     There are no checkpoints: a run that is resumed trains again on the vectors in the cache.
     """
-    evaluator = run.evaluator
+    evaluator: Any = run.evaluator  # as in _try_layer
     started = time.perf_counter()
-    texts = [*column_texts(pairs, "source", "target")]
+    vectors, encoded = _encode(encoder, rows, pairs, evaluator, cache)
+    seconds = {"encoding": round(time.perf_counter() - started, 2)}
+
+    started = time.perf_counter()
+    results: list[LayerResult] = []
+    for label, columns in rows.items():
+        results.append(_try_layer(run, recipe, label, columns, vectors, pairs, encoder.device))
+    seconds["training"] = round(time.perf_counter() - started, 2)
+
+    chosen = results[0]
+    if len(rows) > 1:  # only a single layer can be cut out of the encoder and published; of equals the lowest
+        single_layers = [result for result in results if result.label.isdigit()]
+        chosen = max(single_layers, key=lambda result: result.figures["trained"][evaluator.primary_measure])
+
+    # Centered by language, encode(texts, task="zh") takes the mean of that language, encode the joint one.
+    cut_encoder = cut_to_layer(encoder, int(chosen.label), pooling=recipe.model.pooling)
+    modules = [*cut_encoder, *copy.deepcopy(chosen.adapter).stock_modules()]
+    model = model_of(SentenceTransformer, modules, device=str(encoder.device)).eval()
+    model.model_card_data.base_model = run.base_model
+    scores = {} if evaluator is None else _record_scores(model, chosen.figures["trained"], evaluator)
+    return AdapterResult(model, run.folder.path, chosen, results, encoded, seconds, scores)
+
+
+def _encode(
+    encoder: SentenceTransformer,
+    rows: Mapping[str, Sequence[LayerPooling]],
+    pairs: Dataset,
+    evaluator: Any,
+    cache: str | Path | None,
+) -> tuple[dict[str, CachedVectors], int]:
+    """Encode training and development text by all columns of the rows, and return how many texts were not cached."""
+    texts = dict.fromkeys(column_texts(pairs, "source", "target"))
     if evaluator is not None:
-        texts += [text for sides in evaluator.pairs.values() for side in sides for text in side]
-    columns = list(dict.fromkeys(column for row in rows.values() for column in row))
-    vectors, encoded = cached_vectors(
-        list(dict.fromkeys(texts)),
+        for source, target in evaluator.pairs.values():
+            texts |= dict.fromkeys(source)
+            texts |= dict.fromkeys(target)
+    columns = list(dict.fromkeys(itertools.chain.from_iterable(rows.values())))
+
+    def encode(block: list[str]) -> dict[str, np.ndarray]:
+        return layer_vectors(encoder, block, columns)
+
+    return cached_vectors(
+        list(texts),
         [column.name for column in columns],
-        lambda part: layer_vectors(encoder, part, columns),
+        encode,
         fingerprint=model_fingerprint(encoder),
         folder=cache,
     )
-    seconds = {"encoding": round(time.perf_counter() - started, 2)}
-    started = time.perf_counter()
-    results = []
-    for label, of_row in rows.items():
-        results.append(_try_layer(run, recipe, label, of_row, vectors, pairs, encoder.device))
-    seconds["training"] = round(time.perf_counter() - started, 2)
-    chosen = results[0]
-    if len(rows) > 1:  # only a single layer can be cut out of the encoder and published; of equals the lowest
-        single = [result for result in results if result.label.isdigit()]
-        chosen = max(single, key=lambda result: result.figures["trained"][evaluator.primary_measure])
-    # Centered by language, encode(texts, task="zh") takes the mean of that language, encode the joint one.
-    cut = cut_to_layer(encoder, int(chosen.label), pooling=recipe.model.pooling)
-    stock = [*cut, *copy.deepcopy(chosen.adapter).stock_modules()]
-    model = model_of(SentenceTransformer, stock, device=str(encoder.device)).eval()
-    model.model_card_data.base_model = run.base_model
-    scores: dict[str, Any] = {}
-    if evaluator is not None:
-        trained = chosen.figures["trained"]
-        best = trained[evaluator.primary_measure]
-        development = development_score(best, evaluator)
-        scores = {"best_dev": best, "signature": evaluator.identity}
-        if development is not None:
-            scores |= development.facts()
-        metrics = evaluator.prefix_name_to_metrics(dict(trained), evaluator.name)
-        evaluator.store_metrics_in_model_card_data(model, metrics, -1, -1)
-    return AdapterResult(model, run.folder.path, chosen, results, encoded, seconds, scores)
+
+
+def _record_scores(model: SentenceTransformer, trained: Mapping[str, float], evaluator: Any) -> dict[str, Any]:
+    """Write the metrics of the trained adapter into the model's card data, and return them for ``results.json``."""
+    best = trained[evaluator.primary_measure]
+    scores: dict[str, Any] = {"best_dev": best, "signature": evaluator.identity}
+    development = development_score(best, evaluator)
+    if development is not None:
+        scores |= development.facts()
+    metrics = evaluator.prefix_name_to_metrics(dict(trained), evaluator.name)
+    evaluator.store_metrics_in_model_card_data(model, metrics, -1, -1)
+    return scores

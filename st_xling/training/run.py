@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 import psutil
 import torch
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.evaluation import BaseEvaluator
 from sentence_transformers.base.model import BaseModel
 from sentence_transformers.sentence_transformer.modules import Pooling
 from sentence_transformers.util.file_io import is_sentence_transformer_model
@@ -36,7 +37,7 @@ from st_xling.training.options import ModelOptions
 from st_xling.training.recipe import BaseRecipe
 from st_xling.training.recipe_files import check_keys, read_options
 from st_xling.training.run_folder import RunFolder
-from st_xling.training.trainer import CrossLingualTrainer, named_prompt, run_trainer
+from st_xling.training.trainer import CrossLingualTrainer, GuardedTrainer, named_prompt, run_trainer
 from st_xling.utils import distributed
 from st_xling.utils.io import read_json_object, write_atomic, write_json
 from st_xling.utils.options import Pooling as PoolingMode
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 OnLeak = Literal["report", "drop", "fail"]
+Evaluators: TypeAlias = BaseEvaluator | list[BaseEvaluator]
+"""What evaluates a model during training: an evaluator, ours or of sentence-transformers, or several."""
 _LIBRARIES = ("torch", "transformers", "sentence-transformers")
 
 
@@ -88,20 +91,22 @@ class TrainingResult:
 
     def figures(self) -> dict[str, Any]:
         """Figures for ``results.json``."""
-        figures = {"seconds": round(self.seconds, 1), "steps": self.steps, "best_dev": self.best}
+        figures: dict[str, Any] = {"seconds": round(self.seconds, 1), "steps": self.steps, "best_dev": self.best}
         if self.development is not None:
             figures |= self.development.facts()
-        return {**figures, "stages": list(self.stages)} if self.stages else figures
+        if self.stages:
+            figures["stages"] = list(self.stages)
+        return figures
 
 
-Result = TypeVar("Result", bound="RunResult")
+AnyRunResult = TypeVar("AnyRunResult", bound="RunResult")
 
 
 class RunResult(Protocol):
     """What a run returns, of any kind of model."""
 
     @property
-    def model(self) -> Any:
+    def model(self) -> BaseModel:
         """The trained model."""
 
     @property
@@ -144,7 +149,7 @@ class Run:
     stages: int = 1
     inputs: Sequence[str | None] = ()
     tiny: Mapping[str, Any] | None = None
-    evaluator: Any = None
+    evaluator: Evaluators | None = None
     evaluation: Mapping[str, Texts] | None = None
     on_leak: OnLeak = "report"
     resume: bool = False
@@ -195,9 +200,10 @@ class Run:
         report = leaks(data, texts, progress=True)
         # Rows go from the training data alone: what evaluates the model stays as it is.
         if self.on_leak == "drop" and report.leaking:
-            data, report = drop_leaks(data, report), dataclasses.replace(report, dropped=True)
-        is_news = report.leaking and self.on_leak == "report"
-        level = logging.WARNING if is_news else logging.INFO
+            data = drop_leaks(data, report)
+            report = dataclasses.replace(report, dropped=True)
+        needs_decision = report.leaking and self.on_leak == "report"
+        level = logging.WARNING if needs_decision else logging.INFO
         table, _, signature = report.table().rpartition("\n")
         logger.log(level, "%s", table)
         logger.debug("%s", signature)  # in results.json and the card, for whoever compares two reports
@@ -222,24 +228,29 @@ class Run:
             sources: Where the text came from, if preparing it has changed names; ``None``: ``provenance``.
             longer: Whether a run that is resumed may have other steps or epochs than it was started with.
         """
+        if recipe is None:
+            recipe = self.recipe
+        if sources is None:
+            sources = self.provenance
         signature = getattr(self.evaluator, "identity", None) or ""
+        # Without our version, which may change before a run is resumed.
+        signature_parts = [part for part in signature.split("|") if not part.startswith("st-xling:")]
         self.manifest = {
             "version": __version__,
             "command": self.command,
-            "recipe": (self.recipe if recipe is None else recipe).as_dict(),
+            "recipe": recipe.as_dict(),
             "model": model_name(self.model),
             "start": self._start_fingerprint(),
             "load_options": self.load_options,
             "tiny": self.tiny,
-            # Without our version, which may change before a run is resumed.
-            "dev": "|".join(part for part in signature.split("|") if not part.startswith("st-xling:")) or None,
+            "dev": "|".join(signature_parts) or None,
             "processes": distributed.process_count(),
-            "sources": [dict(entry) for entry in (self.provenance if sources is None else sources)],
+            "sources": [dict(entry) for entry in sources],
             **described,
         }
         return distributed.run_on_main(lambda: self.folder.claim(self.manifest, longer=longer))
 
-    def fit(self, train: Callable[[], Result]) -> Result:
+    def fit(self, train: Callable[[], AnyRunResult]) -> AnyRunResult:
         """Train and save. From here on the folder is this run's.
 
         Args:
@@ -254,8 +265,8 @@ class Run:
         try:
             result = train()
         except KeyboardInterrupt as stop:
-            last = self.folder.last_checkpoint() if distributed.is_main() else None
-            raise TrainingInterrupted(self.folder.path, last) from stop
+            checkpoint = self.folder.last_checkpoint() if distributed.is_main() else None
+            raise TrainingInterrupted(self.folder.path, checkpoint) from stop
         distributed.run_on_main(lambda: save_run(result, self.folder, self.leak))
         return result
 
@@ -293,25 +304,17 @@ class Run:
             ValueError: No module for a pooling; a length that the positions do not reach.
         """
         bare = ModelOptions() if bare is None else bare
-        chosen_pooling: str | None = pooling
-        chosen_length = max_length
         if self.model == "tiny":
-            shape = {
-                "seed": seed,
-                "pooling": pooling or bare.pooling,
-                "max_length": max_length or bare.max_length,
-                **(self.tiny or {}),
-            }
-            shape = {name: value for name, value in shape.items() if value is not None}
-            encoder = build_for_all(lambda: tiny_encoder(texts(), **shape))
-            encoder.model_card_data.base_model = None
+            encoder = self._build_tiny(texts, seed, pooling or bare.pooling, max_length or bare.max_length)
             self.announce(encoder)
             return encoder
+        chosen_pooling: str | None = pooling
+        chosen_length = max_length
         if isinstance(self.model, str):
             with loading(self.model):
-                ready = is_sentence_transformer_model(self.model, revision=self._load_option("revision"))
+                is_ready = is_sentence_transformer_model(self.model, revision=self._load_option("revision"))
             encoder = mark_loaded(load_encoder(self.model, **(self.load_options or {})))
-            if not ready:
+            if not is_ready:
                 chosen_pooling = pooling or pooling_of_bare(encoder, bare.pooling)
                 chosen_length = max_length or bare.max_length
             if not Path(self.model).exists():  # a Hub id, which adapters name as their base
@@ -326,15 +329,30 @@ class Run:
         self.announce(encoder)
         return encoder
 
+    def _build_tiny(
+        self, texts: Callable[[], Iterable[str]], seed: int, pooling: PoolingMode | None, max_length: int | None
+    ) -> SentenceTransformer:
+        """Build the model ``"tiny"``; options of the user come before those of the recipe, and defaults last."""
+        options: dict[str, Any] = {"seed": seed}
+        if pooling is not None:
+            options["pooling"] = pooling
+        if max_length is not None:
+            options["max_length"] = max_length
+        options.update(self.tiny or {})
+        encoder = build_for_all(lambda: tiny_encoder(texts(), **options))
+        encoder.model_card_data.base_model = None
+        return encoder
+
     def announce(self, model: BaseModel) -> None:
         """Log the model that will be trained: class, size, weights, pooling and length."""
-        kind = type(getattr(model[0], "auto_model", model[0])).__name__
-        parameters = sum(part.numel() for part in model.parameters())
-        told = f"{kind}, {parameters:,} parameters, {'random weights' if self.model == 'tiny' else 'pretrained'}"
+        architecture = type(getattr(model[0], "auto_model", model[0])).__name__
+        count = sum(parameter.numel() for parameter in model.parameters())
+        weights = "random weights" if self.model == "tiny" else "pretrained"
+        description = f"{architecture}, {count:,} parameters, {weights}"
         if isinstance(model, SentenceTransformer):
             shape = shape_of(model)
-            told += f"; {shape['pooling'] or 'no'} pooling, at most {shape['max_length']} tokens"
-        logger.info("model %s: %s", model_name(self.model), told)
+            description += f"; {shape['pooling'] or 'no'} pooling, at most {shape['max_length']} tokens"
+        logger.info("model %s: %s", model_name(self.model), description)
 
     def load_checkpoint(self, folder: Path) -> SentenceTransformer:
         """The encoder of a checkpoint, with pooling and length as they were chosen at the start."""
@@ -376,16 +394,19 @@ def set_prompts(
         if not any(of_model.values()):
             name_unused_prompts(encoder)
         return {column: prompt for column, prompt in of_model.items() if prompt}
-    texts: Mapping[str, Any] = dict.fromkeys(columns, prompts) if isinstance(prompts, str) else prompts
-    check_keys(texts, columns, "arguments.prompts")
-    if len({texts.get(column) for column in columns}) > 1:
-        encoder.prompts |= {columns[column]: text for column, text in texts.items()}
+    text_of: Mapping[str, Any] = dict.fromkeys(columns, prompts) if isinstance(prompts, str) else prompts
+    check_keys(text_of, columns, "arguments.prompts")
+    if len({text_of.get(column) for column in columns}) > 1:
+        for column, text in text_of.items():
+            encoder.prompts[columns[column]] = text
     else:
-        prompt = next(iter(texts.values()), "")
-        name = next((name for name, text in encoder.prompts.items() if text == prompt), "default")
-        encoder.prompts |= {name: prompt}
+        prompt = next(iter(text_of.values()), "")
+        # A prompt that the model has already keeps its name.
+        names = [name for name, text in encoder.prompts.items() if text == prompt]
+        name = names[0] if names else "default"
+        encoder.prompts[name] = prompt
         encoder.default_prompt_name = name if prompt else None
-    return dict(texts)
+    return dict(text_of)
 
 
 def build_for_all(build: Callable[[], SentenceTransformer]) -> SentenceTransformer:
@@ -405,11 +426,11 @@ def build_for_all(build: Callable[[], SentenceTransformer]) -> SentenceTransform
 
 def shape_of(encoder: SentenceTransformer) -> dict[str, Any]:
     """Its ``pooling`` (``None`` without a pooling module) and ``max_length``."""
-    pooling = next((module.pooling_mode for module in encoder.modules() if isinstance(module, Pooling)), None)
-    return {"pooling": pooling, "max_length": encoder.max_seq_length}
+    modes = [module.pooling_mode for module in encoder.modules() if isinstance(module, Pooling)]
+    return {"pooling": modes[0] if modes else None, "max_length": encoder.max_seq_length}
 
 
-def fit_trainer(trainer: Any, folder: RunFolder, checkpoint: Path | None, *, name: str) -> TrainingResult:
+def fit_trainer(trainer: GuardedTrainer, folder: RunFolder, checkpoint: Path | None, *, name: str) -> TrainingResult:
     """Train, from ``checkpoint`` if there is one; ``name`` labels the progress bar."""
     run_trainer(trainer, folder, checkpoint, name=name)
     state = trainer.state
@@ -425,28 +446,31 @@ def fit_trainer(trainer: Any, folder: RunFolder, checkpoint: Path | None, *, nam
     )
 
 
-def evaluation_texts(evaluator: Any) -> dict[str, Texts]:
+def evaluation_texts(evaluator: Evaluators | None) -> dict[str, Texts]:
     """Return the texts of an evaluator, or of each of a sequence of them, by name.
 
     Of ``sets`` of questions these are the queries (collections of passages are searched by many sets), of ``pools``
     the queries and the relevant passages, of aligned ``pairs`` both sides, e.g. ``dev deu``.
     """
     texts: dict[str, Texts] = {}
-    for part in getattr(evaluator, "evaluators", None) or [evaluator]:
-        name, pairs = getattr(part, "name", "") or "evaluation", getattr(part, "pairs", None)
+    for single_evaluator in getattr(evaluator, "evaluators", None) or [evaluator]:
+        name = getattr(single_evaluator, "name", "") or "evaluation"
+        pairs = getattr(single_evaluator, "pairs", None)
         # An evaluator of retrieval has pools too, of passages: its sets come first.
-        if sets := getattr(part, "sets", ()):
-            for group in sets:
-                for code, queries in group.queries.items():
-                    texts[f"{name} {group.language}, queries {code}"] = list(queries.values())
-        elif pools := getattr(part, "pools", ()):
-            texts |= {f"{name} {what}": parts for what, parts in pool_texts(pools).items()}
+        if sets := getattr(single_evaluator, "sets", ()):
+            for retrieval_set in sets:
+                for code, queries in retrieval_set.queries.items():
+                    texts[f"{name} {retrieval_set.language}, queries {code}"] = list(queries.values())
+        elif pools := getattr(single_evaluator, "pools", ()):
+            for role, role_texts in pool_texts(pools).items():
+                texts[f"{name} {role}"] = role_texts
         elif isinstance(pairs, Mapping):
-            texts |= {f"{name} {language}": sides for language, sides in pairs.items()}
+            for language, sides in pairs.items():
+                texts[f"{name} {language}"] = sides
     return texts
 
 
-def check_tiny(options: Mapping[str, Any] | None, model: Any = "tiny") -> dict[str, Any]:
+def check_tiny(options: Mapping[str, Any] | None, model: str | BaseModel = "tiny") -> dict[str, Any]:
     """Options of :func:`tiny_encoder`, or ``ValueError`` with the nearest valid name or the type that was expected.
 
     Args:
@@ -477,7 +501,8 @@ def save_run(result: RunResult, folder: RunFolder, leak: LeakReport | None = Non
     # A run that had ended before has the same model, so its evaluations stand.
     evaluations = read_json_object(folder.path / "results.json").get("evaluations") if folder.is_finished else None
     write_log(folder, result.history)
-    folder.save_model(result.model, result.vocabulary_head if isinstance(result, TrainingResult) else None)
+    head = result.vocabulary_head if isinstance(result, TrainingResult) else None
+    folder.save_model(result.model, head)
     results: dict[str, Any] = {"training": {**result.figures(), "machine": machine_facts()}}
     if leak is not None:
         results["leak"] = leak.as_dict()
@@ -500,16 +525,26 @@ def machine_facts() -> dict[str, Any]:
         ``processor``, ``cores`` (that this process may use), ``threads`` (that torch uses), ``memory_gib``,
         ``accelerators`` (names), ``system``, and ``versions`` of Python and the libraries.
     """
-    cpus = Path("/proc/cpuinfo")  # platform.processor() is empty or an architecture on Linux
-    lines = cpus.read_text(encoding="utf-8", errors="replace").splitlines() if cpus.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    versions = {"python": platform.python_version()}
+    for library in _LIBRARIES:
+        versions[library] = version(library)
     facts: dict[str, Any] = {
-        "processor": next(iter(names), platform.processor()),
+        "processor": _processor_name(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "threads": torch.get_num_threads(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "accelerators": [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())],
         "system": f"{platform.system()} {platform.machine()}".strip(),
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}},
+        "versions": versions,
     }
     return {name: fact for name, fact in facts.items() if fact}
+
+
+def _processor_name() -> str:
+    # On Linux platform.processor() is empty, or names the architecture.
+    cpu_info = Path("/proc/cpuinfo")
+    if cpu_info.exists():
+        for line in cpu_info.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()

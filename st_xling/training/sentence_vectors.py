@@ -2,7 +2,8 @@
 
 A cache is a folder of Arrow files, each with the vectors of some thousand texts, a column of each kind: ``mean-7`` is
 the mean of the token states of layer 7, ``output`` what a teacher makes of a text. A file's name is a hash of model,
-columns and texts, so that several models, data sets and processes may share a folder.
+columns and texts, so that several models, data sets and processes may share a folder. (A
+:class:`~st_xling.utils.resumable.ResumableFolder` belongs to one task, and is locked against other processes.)
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ BATCH_TEXTS = 4096
 FILE_TEXTS = 5 * BATCH_TEXTS
 
 
-class Column(NamedTuple):
-    """One kind of sentence vector: a layer's token states, pooled."""
+class LayerPooling(NamedTuple):
+    """One kind of sentence vector, a column of the cache: a layer's token states, pooled."""
 
     layer: int
     pooling: Pooling = "mean"
@@ -46,7 +47,9 @@ class Column(NamedTuple):
         return f"{self.pooling}-{self.layer}"
 
 
-def layer_vectors(model: SentenceTransformer, texts: Sequence[str], columns: Sequence[Column]) -> dict[str, np.ndarray]:
+def layer_vectors(
+    model: SentenceTransformer, texts: Sequence[str], columns: Sequence[LayerPooling]
+) -> dict[str, np.ndarray]:
     """Vectors of every text, by the columns' names.
 
     Layers above the highest of them are not computed.
@@ -64,19 +67,21 @@ def layer_vectors(model: SentenceTransformer, texts: Sequence[str], columns: Seq
     """
     for column in columns:
         check_layer(model, column.layer)
-    cut = cut_to_layer(model, max(column.layer for column in columns))
-    hidden = int(cut[1].get_embedding_dimension())  # type: ignore[operator]
-    poolings = {kind: PoolingModule(hidden, pooling_mode=kind) for kind in {column.pooling for column in columns}}
-    matrices = {column.name: np.empty((len(texts), hidden), np.float32) for column in columns}
+    cut_model = cut_to_layer(model, max(column.layer for column in columns))
+    hidden_size = int(cut_model[1].get_embedding_dimension())  # type: ignore[operator]
+    modes = {column.pooling for column in columns}
+    pooling_modules = {mode: PoolingModule(hidden_size, pooling_mode=mode) for mode in modes}
+    matrices = {column.name: np.empty((len(texts), hidden_size), np.float32) for column in columns}
     with torch.inference_mode():
-        for rows, features in token_batches(cut, texts):
-            states = layer_states(cut, features)
-            pooled = [
-                poolings[column.pooling]({**features, "token_embeddings": states[column.layer]})["sentence_embedding"]
-                for column in columns
-            ]
+        for rows, features in token_batches(cut_model, texts):
+            states = layer_states(cut_model, features)
+            pooled: list[Tensor] = []
+            for column in columns:
+                pool = pooling_modules[column.pooling]
+                pooled.append(pool({**features, "token_embeddings": states[column.layer]})["sentence_embedding"])
             # One copy from the device for all layers.
-            for column, vectors in zip(columns, torch.stack(pooled).float().cpu().numpy()):
+            all_vectors = torch.stack(pooled).float().cpu().numpy()
+            for column, vectors in zip(columns, all_vectors):
                 matrices[column.name][rows] = vectors
     return matrices
 
@@ -90,7 +95,8 @@ class CachedVectors:
     """
 
     def __init__(self, texts: Sequence[str], blocks: Sequence[np.ndarray]) -> None:
-        self.blocks, self.starts = blocks, np.cumsum([0, *map(len, blocks)])
+        self.blocks = blocks
+        self.starts = np.cumsum([0, *map(len, blocks)])  # first row of each block, and the number of rows
         self.dim = int(blocks[0].shape[1])
         keys = exact_keys(texts)
         self.order = keys.argsort()
@@ -98,9 +104,9 @@ class CachedVectors:
 
     def of(self, texts: Sequence[str]) -> Tensor:
         """Vectors of some of the texts. *Shape:* ``(texts, dim)``"""
-        found, known = find_sorted(self.keys, exact_keys(texts))
-        assert known.all(), f"{texts[int(known.argmin())]!r} was not encoded"
-        return self[self.order[found]]
+        positions, is_present = find_sorted(self.keys, exact_keys(texts))
+        assert is_present.all(), f"{texts[int(is_present.argmin())]!r} was not encoded"
+        return self[self.order[positions]]
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -108,9 +114,9 @@ class CachedVectors:
     def __getitem__(self, rows: Any) -> Tensor:
         """float32. *Shape:* ``(rows, dim)``"""
         rows = np.arange(len(self))[rows]
-        places = np.searchsorted(self.starts, rows, side="right") - 1
-        found = [self.blocks[place][row - self.starts[place]] for place, row in zip(places, rows)]
-        return torch.from_numpy(np.stack(found))
+        block_numbers = np.searchsorted(self.starts, rows, side="right") - 1
+        vectors = [self.blocks[number][row - self.starts[number]] for number, row in zip(block_numbers, rows)]
+        return torch.from_numpy(np.stack(vectors))
 
 
 def cache_folder(folder: str | Path | None) -> Path:
@@ -152,33 +158,49 @@ def cached_vectors(
     def encode_table(table: pa.Table) -> pa.Table:
         nonlocal encoded
         encoded += len(table)
-        vectors = encode(table["text"].to_pylist())
-        return pa.table(
-            {name: pa.FixedSizeListArray.from_arrays(pa.array(m.ravel()), m.shape[1]) for name, m in vectors.items()}
-        )
+        arrays: dict[str, pa.Array] = {}
+        for name, matrix in encode(table["text"].to_pylist()).items():
+            arrays[name] = pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel()), matrix.shape[1])
+        return pa.table(arrays)
 
-    parts = []
+    parts: list[Dataset] = []
     for start in range(0, len(texts), FILE_TEXTS):
-        part = list(texts[start : start + FILE_TEXTS])
-        key = hashlib.sha256("\0".join([fingerprint, *columns, *part]).encode("utf-8", "surrogatepass")).hexdigest()
-        path, before = folder / f"{key[:32]}.arrow", encoded
-        intact = is_intact(path)
-        rows = Dataset.from_dict({"text": part}).with_format("arrow")
-        vectors = rows.map(
-            encode_table,
-            batched=True,
-            batch_size=BATCH_TEXTS,
-            remove_columns=["text"],
-            desc="encoding",
-            new_fingerprint=key,
-            cache_file_name=str(path),
-            load_from_cache_file=intact,
+        file_texts = list(texts[start : start + FILE_TEXTS])
+        encoded_before = encoded
+        parts.append(
+            _cached_file(file_texts, encode_table, key=_file_key(fingerprint, columns, file_texts), folder=folder)
         )
-        if not intact:
-            record_hash(path)
-        if encoded > before:
-            logger.info("encoding: %s of %s texts", f"{start + len(part):,}", f"{len(texts):,}")
-        parts.append(vectors)
+        if encoded > encoded_before:
+            logger.info("encoding: %s of %s texts", f"{start + len(file_texts):,}", f"{len(texts):,}")
     table = concatenate_datasets(parts).data
-    blocks = {name: [c.flatten().to_numpy().reshape(len(c), -1) for c in table.column(name).chunks] for name in columns}
-    return {name: CachedVectors(texts, blocks[name]) for name in columns}, encoded
+    vectors: dict[str, CachedVectors] = {}
+    for name in columns:
+        blocks = [chunk.flatten().to_numpy().reshape(len(chunk), -1) for chunk in table.column(name).chunks]
+        vectors[name] = CachedVectors(texts, blocks)
+    return vectors, encoded
+
+
+def _file_key(fingerprint: str, columns: Sequence[str], texts: Sequence[str]) -> str:
+    """Return the hash by which the vectors of some texts are found again."""
+    content = "\0".join([fingerprint, *columns, *texts])
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _cached_file(texts: list[str], encode_table: Callable[[pa.Table], pa.Table], *, key: str, folder: Path) -> Dataset:
+    """Map the file of some texts into memory, after writing it if it is missing or damaged."""
+    path = folder / f"{key[:32]}.arrow"
+    intact = is_intact(path)
+    dataset = Dataset.from_dict({"text": texts}).with_format("arrow")
+    vectors = dataset.map(
+        encode_table,
+        batched=True,
+        batch_size=BATCH_TEXTS,
+        remove_columns=["text"],
+        desc="encoding",
+        new_fingerprint=key,
+        cache_file_name=str(path),
+        load_from_cache_file=intact,
+    )
+    if not intact:
+        record_hash(path)
+    return vectors

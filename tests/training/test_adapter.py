@@ -23,7 +23,7 @@ from st_xling.training import NotFiniteError
 from st_xling.training.adapter import Adapter, fit_adapter, layer_table, load_adapter_recipe, train_adapter
 from st_xling.training.arguments import total_steps
 from st_xling.training.options import AdapterOptions
-from st_xling.training.sentence_vectors import Column, layer_vectors
+from st_xling.training.sentence_vectors import LayerPooling, layer_vectors
 
 TEXTS = ["我买了三本旧书。", "I bought three old books.", "Tôi đã gặp cô ấy hôm qua.", "cafe\u0301 🙂", ""]
 
@@ -79,7 +79,7 @@ def test_the_saved_model_is_stock_and_says_what_the_adapter_says(
     out = tmp_path / "run"
     recipe = load_adapter_recipe("sf", overrides={**FAST, **options})
     result = train_adapter(recipe, data, out, model=encoder, evaluator=evaluator, cache=tmp_path / "cache")
-    column = Column(2)
+    column = LayerPooling(2)
     vectors, fitted = torch.from_numpy(layer_vectors(encoder, TEXTS, [column])[column.name]), result.chosen.adapter
 
     middle = {"per_language": ["Normalize", "Router", "Normalize"], "joint": ["Normalize", "Dense", "Normalize"]}

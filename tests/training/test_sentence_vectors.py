@@ -9,14 +9,14 @@ import pytest
 
 from st_xling.models.view import cut_to_layer
 from st_xling.training import sentence_vectors
-from st_xling.training.sentence_vectors import Column, cached_vectors, check_cache, layer_vectors
+from st_xling.training.sentence_vectors import LayerPooling, cached_vectors, check_cache, layer_vectors
 
 MIXED = ["我买了三本旧书。", "Tôi đã gặp cô ấy hôm qua.", "cafe\u0301 🙂", "", "a " * 40, "แมวดำตัวหนึ่งนั่งอยู่บนหลังคา"]
 
 
 def test_every_layer_as_the_encoder_that_ends_there(make_model: Callable[..., Any]) -> None:
     model = make_model(layers=3).eval()
-    columns = [Column(1), Column(2), Column(3), Column(3, "cls")]
+    columns = [LayerPooling(1), LayerPooling(2), LayerPooling(3), LayerPooling(3, "cls")]
     found = layer_vectors(model, MIXED, columns)
     for column in columns:
         expected = cut_to_layer(model, column.layer, pooling=column.pooling).encode(MIXED)
