@@ -32,7 +32,7 @@ from st_xling.training.arguments import replaced
 from st_xling.training.hard_negatives import add_hard_negatives
 from st_xling.training.mixture import Mixture, TextReport, add_mono, describe, log_truncation, prepare, report_texts
 from st_xling.training.recipe import LossRecipe, Recipe, load_recipe, objective, reads_negatives, trains_by_recipe
-from st_xling.training.run import OnLeak, Run, TrainingResult, fit_trainer, set_prompts
+from st_xling.training.run import Evaluators, OnLeak, Run, TrainingResult, fit_trainer, set_prompts
 from st_xling.training.run_folder import NEGATIVES
 from st_xling.training.teacher import TeacherVectors, encode_by_teacher, load_teacher
 from st_xling.training.trainer import CrossLingualTrainer
@@ -53,7 +53,7 @@ def train(
     mono: Mapping[str, Dataset] | None = None,
     teacher: SentenceTransformer | None = None,
     cache: str | Path | None = None,
-    evaluator: Any = None,
+    evaluator: Evaluators | None = None,
     evaluation: Mapping[str, Texts] | None = None,
     on_leak: OnLeak = "report",
     resume: bool = False,
@@ -108,8 +108,10 @@ def train(
         1
     """
     if isinstance(recipe, str):
-        recipe = load_recipe(recipe, tiny=isinstance(model, str) and model == "tiny")
-    recipe = _reading_mono(recipe) if mono else recipe
+        is_tiny = isinstance(model, str) and model == "tiny"
+        recipe = load_recipe(recipe, tiny=is_tiny)
+    if mono:
+        recipe = _reading_mono(recipe)
     if teacher is not None and not recipe.taught:
         raise ValueError(f"nothing in {recipe.name} learns from a teacher: got one; take the recipe distill.")
     if recipe.data.hard_negatives.num_negatives and mono:
@@ -140,7 +142,7 @@ def train(
         checkpoint = run.claim(described, recipe=prepared.recipe, sources=prepared.sources, longer=True)
         start = distributed.run_on_all(lambda: _load_start(run, prepared, checkpoint))
         pairs = _add_columns(run, prepared, start, vectors, checkpoint)
-        trainer = distributed.run_on_all(lambda: _build(run, prepared, start, pairs, callbacks, checkpoint))
+        trainer = distributed.run_on_all(lambda: _build_trainer(run, prepared, start, pairs, callbacks, checkpoint))
         return run.fit(lambda: _fit(run, recipe, trainer, checkpoint, begin))
 
 
@@ -177,11 +179,7 @@ def _prepare(
     """Mix the data, without what evaluates the run if that shall be dropped, and tell the losses their columns."""
     arguments = recipe.arguments
     oriented, messages = orient(data, pivot=recipe.data.pivot)
-    new_names = dict(zip(data, oriented))
-    sources = [dict(entry) for entry in run.provenance]
-    for entry in sources:
-        if entry["option"] == "data":
-            entry["names"] = [new_names.get(name, name) for name in entry["names"]]
+    sources = _renamed_sources(run.provenance, dict(zip(data, oriented)))
     if {"representation_translation", "translation_ranking"} & recipe.losses.keys():  # others: no direction
         for line in messages:
             logger.info("%s", line)
@@ -190,57 +188,78 @@ def _prepare(
     # Monolingual text takes the columns that negatives would have.
     reads_given_negatives = not mono and not mines and bool(reads_negatives(recipe.losses))
 
-    def mixed(parts: Mapping[str, Dataset | IterableDataset]) -> Mixture:
+    def mix(datasets: Mapping[str, Dataset | IterableDataset]) -> Mixture:
         return prepare(
-            parts,
+            datasets,
             arguments,
             shuffle_buffer=recipe.data.shuffle_buffer,
             processes=distributed.process_count(),
             negatives=reads_given_negatives,
         )
 
-    mixture = mixed(oriented)
+    mixture = mix(oriented)
     if mixture.streamed and (mines or recipe.taught or run.on_leak != "report"):
         raise ValueError(
             "a teacher, the search for negatives and dropping leaks read all text before training: got a stream; read "
             "it whole."
         )
-    seen = " (first rows)" if mixture.streamed else ""  # so that results and signature say so
-    parts_left = run.check_leaks({name + seen: part for name, part in mixture.parts.items()})
+    # Results and signature say so if only the start of a stream was compared.
+    suffix = " (first rows)" if mixture.streamed else ""
+    remaining = run.check_leaks({f"{name}{suffix}": dataset for name, dataset in mixture.parts.items()})
     if run.leak is not None and run.leak.dropped:
-        mixture = mixed(parts_left)
+        mixture = mix(remaining)
+
     if mines:
         recipe = _reading_negatives(recipe, {"translation_ranking"})
         recipe.losses["translation_ranking"]["hard_negatives"] = True
     elif negative_columns(mixture.looked_at.column_names):
-        recipe = _reading_negatives(recipe, set() if mono else reads_negatives(recipe.losses))
+        readers = set() if mono else reads_negatives(recipe.losses)
+        recipe = _reading_negatives(recipe, readers)
     if mono:
         mixture = add_mono(mixture, mono, seed=arguments.seed)
     return _Prepared(mixture, recipe, sources)
 
 
+def _renamed_sources(provenance: Sequence[Mapping[str, Any]], new_names: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return where the text came from, with the names that training data have once their sides are turned."""
+    sources = [dict(entry) for entry in provenance]
+    for entry in sources:
+        if entry["option"] == "data":
+            entry["names"] = [new_names.get(name, name) for name in entry["names"]]
+    return sources
+
+
 def _reading_negatives(recipe: Recipe, readers: set[str]) -> Recipe:
-    """The recipe in which ``readers`` read the columns of hard negatives, and the other losses the pair alone."""
-    losses = {}
+    """The recipe in which ``readers`` read the columns of hard negatives, and the other losses only the pair."""
+    losses: dict[str, dict[str, Any]] = {}
     for name, options in recipe.losses.items():
-        losses[name] = dict(options) if name in readers else {"columns": [0, 1], **options}
+        if name in readers:
+            losses[name] = dict(options)
+        else:
+            losses[name] = {"columns": [0, 1], **options}
     return dataclasses.replace(recipe, losses=losses)
 
 
 def _encode_by_teacher(
-    run: Run, recipe: Recipe, teacher: SentenceTransformer | None, cache: str | Path | None, pairs: Any
+    run: Run,
+    recipe: Recipe,
+    teacher: SentenceTransformer | None,
+    cache: str | Path | None,
+    pairs: Dataset | IterableDataset,
 ) -> TeacherVectors | None:
     """Encode the texts that the teacher reads, if a loss learns from one; ``teacher`` is in place of the recipe's."""
     if not recipe.taught:
         return None
     options = recipe.data.teacher
-    return encode_by_teacher(
-        pairs,
-        lambda: load_teacher(options) if teacher is None else teacher,
-        reads=options.reads,
-        cache=cache,
-        check=lambda fingerprint: run.folder.check_teacher(fingerprint, dataclasses.asdict(options)),
-    )
+
+    def load() -> SentenceTransformer:
+        return load_teacher(options) if teacher is None else teacher
+
+    def check(fingerprint: str) -> None:
+        run.folder.check_teacher(fingerprint, dataclasses.asdict(options))
+
+    assert isinstance(pairs, Dataset)  # _prepare refuses streams
+    return encode_by_teacher(pairs, load, reads=options.reads, cache=cache, check=check)
 
 
 @dataclass(frozen=True)
@@ -250,7 +269,7 @@ class _Start:
     Attributes:
         encoder: The model to train, from the start or a checkpoint.
         prompts: Text column → the prompt of its texts.
-        reports: Of the sources and of the targets: lengths, and the token ids that they use.
+        reports: Lengths of the sources and of the targets, and the token ids that they use.
     """
 
     encoder: SentenceTransformer
@@ -264,7 +283,9 @@ def _load_start(run: Run, prepared: _Prepared, checkpoint: Path | None) -> _Star
     recipe = prepared.recipe
     arguments = recipe.arguments
     if checkpoint is not None:
-        encoder = run.load_checkpoint(checkpoint if arguments.lora is None else run.folder.base)
+        # Of adapters a checkpoint has no whole model: the trainer loads them over the one that they started from.
+        saved = checkpoint if arguments.lora is None else run.folder.base
+        encoder = run.load_checkpoint(saved)
     else:
         encoder = run.load_start(
             lambda: column_texts(mixture.looked_at, "source", "target"),
@@ -275,18 +296,18 @@ def _load_start(run: Run, prepared: _Prepared, checkpoint: Path | None) -> _Star
         )
         check_start(encoder, arguments.lora, given=not isinstance(run.model, str))
     mixture.log(arguments.batches)
-    prompts = set_prompts(encoder, {side: side for side in ("source", "target")}, arguments)
-    # As the trainer cuts them.
+    prompts = set_prompts(encoder, {"source": "source", "target": "target"}, arguments)
+    # Texts are counted as the trainer cuts them.
     max_length = None if recipe.model.max_length else length_for_pairs(encoder)
-    reports = []
+    reports: list[TextReport] = []
     for side in ("source", "target"):
         report = report_texts(encoder, mixture.looked_at, side, prompts.get(side, ""), max_length=max_length)
         reports.append(report)
     # Texts next to the pairs: hard negatives of the data, and monolingual text.
     columns = mixture.pairs.column_names or []
-    others = [name for name in columns if name in (*MONO, *negative_columns(columns))]
-    if others and not mixture.streamed:
-        check_texts(encoder, list(dict.fromkeys(column_texts(mixture.pairs, *others))))
+    other_columns = [name for name in columns if name in (*MONO, *negative_columns(columns))]
+    if other_columns and not mixture.streamed:
+        check_texts(encoder, list(dict.fromkeys(column_texts(mixture.pairs, *other_columns))))
     log_truncation(
         sum(report.truncated for report in reports),
         sum(report.texts for report in reports),
@@ -298,15 +319,18 @@ def _load_start(run: Run, prepared: _Prepared, checkpoint: Path | None) -> _Star
 
 def _add_columns(
     run: Run, prepared: _Prepared, start: _Start, vectors: TeacherVectors | None, checkpoint: Path | None
-) -> Any:
+) -> Dataset | IterableDataset:
     """Return the pairs with hard negatives and a teacher's labels, if the recipe asks for them."""
-    pairs: Any = prepared.mixture.pairs
+    pairs = prepared.mixture.pairs
     recipe = prepared.recipe
-    if recipe.data.hard_negatives.num_negatives:
-        if checkpoint is None:
-            pairs = _mine_negatives(recipe, pairs, start)
-        else:
-            pairs = append_columns(pairs, distributed.run_on_all(lambda: _read_negatives(run)))
+    mines = recipe.data.hard_negatives.num_negatives > 0
+    if not mines and vectors is None:
+        return pairs
+    assert isinstance(pairs, Dataset)  # _prepare refuses streams
+    if mines and checkpoint is None:
+        pairs = _mine_negatives(recipe, pairs, start)
+    elif mines:
+        pairs = append_columns(pairs, distributed.run_on_all(lambda: _read_negatives(run)))
     if vectors is not None:
         pairs = vectors.add_to(pairs, student=_student_of(vectors, recipe, start.encoder))
     return pairs
@@ -366,11 +390,11 @@ def _student_of(vectors: TeacherVectors, recipe: Recipe, encoder: SentenceTransf
     return encoder
 
 
-def _build(
+def _build_trainer(
     run: Run,
     prepared: _Prepared,
     start: _Start,
-    pairs: Any,
+    pairs: Dataset | IterableDataset,
     callbacks: Sequence[TrainerCallback],
     checkpoint: Path | None,
 ) -> CrossLingualTrainer:
@@ -381,13 +405,12 @@ def _build(
     prompts = dict(start.prompts)
     if "target" in prompts:  # without it a negative would be known by its beginning
         prompts |= dict.fromkeys(negative_columns(pairs.column_names or []), prompts["target"])
-    languages = [prepared.mixture.looked_at.unique(f"{side}_language") for side in ("source", "target")]
-    loss = build_loss(recipe, encoder, token_ids=[report.token_ids for report in start.reports], languages=languages)
+    token_ids = [report.token_ids for report in start.reports]
+    looked_at = prepared.mixture.looked_at
+    languages = [looked_at.unique("source_language"), looked_at.unique("target_language")]
+    loss = build_loss(recipe, encoder, token_ids=token_ids, languages=languages)
     if checkpoint is None and run.model != "tiny":  # a resumed run has the checkpoint's heads
-        heads = [part for part in loss.modules() if isinstance(part, VocabularyHead)]
-        for head in {head.origin: head for head in heads}.values():
-            level = logging.DEBUG if head.is_new else logging.INFO  # a new one has been named when it was made
-            logger.log(level, "vocabulary head: %s", head.origin)
+        _log_heads(loss)
     if run.model == "tiny" and arguments.warm_up_heads is None:  # random weights have nothing to lose
         arguments = replaced(arguments, warm_up_heads=0)
     if recipe.model.max_length and length_for_pairs(encoder) is not None:  # the trainer would read less
@@ -403,7 +426,18 @@ def _build(
     )
 
 
-def _write_negatives(run: Run, pairs: Any) -> None:
+def _log_heads(loss: nn.Module) -> None:
+    """Log where the weights of the vocabulary heads come from, each origin once."""
+    heads: dict[str, VocabularyHead] = {}
+    for module in loss.modules():
+        if isinstance(module, VocabularyHead):
+            heads[module.origin] = module
+    for head in heads.values():
+        level = logging.DEBUG if head.is_new else logging.INFO  # a new one was logged when it was made
+        logger.log(level, "vocabulary head: %s", head.origin)
+
+
+def _write_negatives(run: Run, pairs: Dataset) -> None:
     with atomic_path(run.folder.training / NEGATIVES) as temporary:
         pairs.select_columns(negative_columns(pairs.column_names)).to_parquet(str(temporary))
     run.folder.update(mined_negatives=_sha256(run.folder.training / NEGATIVES))
@@ -446,25 +480,28 @@ def build_loss(
         ValueError: Options that the loss refuses.
     """
 
-    def term(name: str, section: Mapping[str, Any]) -> Term:
-        known = objective(name)
-        options: dict[str, Any] = {**known.preset, **section}
-        weight, columns = options.pop("weight", 1.0), options.pop("columns", None)
+    def build_term(name: str, section: Mapping[str, Any]) -> Term:
+        entry = objective(name)
+        options: dict[str, Any] = {**entry.preset, **section}
+        weight = options.pop("weight", 1.0)
+        columns = options.pop("columns", None)
         try:
-            if issubclass(known.loss, CrossLingualLoss):  # ours
-                options = known.loss.resolve_options(options, token_ids=token_ids, languages=languages)
+            if issubclass(entry.loss, CrossLingualLoss):  # ours
+                options = entry.loss.resolve_options(options, token_ids=token_ids, languages=languages)
             elif "loss" in options:
-                options["loss"] = total(options["loss"])
+                options["loss"] = build_sum(options["loss"])
             with torch.random.fork_rng():  # new heads are drawn
                 torch.manual_seed(recipe.arguments.seed)
-                loss = known.loss(model, **options)
+                loss = entry.loss(model, **options)
         except TypeError as error:
             raise ValueError(f"losses.{name} has an option of the wrong type: {error}") from error
         except ValueError as error:
             raise ValueError(f"losses.{name}: {error}") from error
-        return Term(as_loss(loss), weight, None if columns is None else tuple(columns), name=name)
+        if columns is not None:
+            columns = tuple(columns)
+        return Term(as_loss(loss), weight, columns, name=name)
 
-    def total(losses: Mapping[str, Mapping[str, Any]]) -> CombinedLoss:
-        return CombinedLoss(model, [term(name, section) for name, section in losses.items()])
+    def build_sum(losses: Mapping[str, Mapping[str, Any]]) -> CombinedLoss:
+        return CombinedLoss(model, [build_term(name, section) for name, section in losses.items()])
 
-    return total(recipe.losses)
+    return build_sum(recipe.losses)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import itertools
 import logging
 import sys
 from collections.abc import Mapping, Sequence
@@ -50,7 +51,7 @@ from st_xling.training.mixture import describe, fingerprint, log_truncation
 from st_xling.training.options import OptimizationArguments
 from st_xling.training.recipe import BaseRecipe, trains_by_recipe
 from st_xling.training.recipe_files import check_keys
-from st_xling.training.run import OnLeak, Run, TrainingResult, fit_trainer
+from st_xling.training.run import Evaluators, OnLeak, Run, TrainingResult, fit_trainer
 from st_xling.training.run_folder import BASE, save_folder
 from st_xling.training.trainer import GuardedTrainer
 from st_xling.utils.io import read_json_object, write_json
@@ -112,8 +113,9 @@ def read_ranking_loss(section: Any) -> RankingLoss:
     if name not in LOSSES:
         raise ValueError(f"loss {name!r} is not known{nearest_name(str(name), LOSSES)}")
     options = options or {}
-    known = inspect.signature(getattr(st_losses, LOSSES[name])).parameters.keys() - {"model", "show_progress_bar"}
-    check_keys(options, known, f"loss.{name}")
+    parameters = inspect.signature(getattr(st_losses, LOSSES[name])).parameters
+    option_names = parameters.keys() - {"model", "show_progress_bar"}
+    check_keys(options, option_names, f"loss.{name}")
     return RankingLoss(name, dict(options))
 
 
@@ -140,7 +142,7 @@ class SentenceOptions:
 
 
 @dataclass(frozen=True)
-class PairOptions:
+class PairLength:
     """Tokenization of pairs. ``None`` keeps the model's own."""
 
     max_length: int | None = None
@@ -165,7 +167,7 @@ class CrossEncoderRecipe(BaseRecipe):
     sentences: SentenceOptions = field(default_factory=SentenceOptions)
     head: Head = "cls"
     loss: RankingLoss = field(default_factory=RankingLoss, metadata={"read": read_ranking_loss})
-    model: PairOptions = field(default_factory=PairOptions)
+    model: PairLength = field(default_factory=PairLength)
 
     def check(self) -> None:
         check_choice("strategy", self.strategy, (XPI, *STRATEGIES))
@@ -189,18 +191,18 @@ class RankingTrainer(GuardedTrainer, CrossEncoderTrainer):
         groups = self._groups_of_pairs(inputs)
         if len(groups) < 2:
             return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
-        rows = sum(map(len, groups))
-        shares: list[Tensor] = []
+        row_count = sum(map(len, groups))
+        weighted_means: list[Tensor] = []
         for group in groups:
             mean: Any = super().compute_loss(model, _take_rows(inputs, group))
-            shares.append(len(group) / rows * mean)
-        loss = torch.stack(shares).sum()
+            weighted_means.append(len(group) / row_count * mean)
+        loss = torch.stack(weighted_means).sum()
         return (loss, {}) if return_outputs else loss
 
     def _groups_of_pairs(self, inputs: Mapping[str, Any]) -> list[Tensor]:
         """Return the rows of each group; none where the loss cannot be divided, or a wrapped model would see groups."""
-        pairs = isinstance(self.loss, (st_losses.BinaryCrossEntropyLoss, st_losses.MSELoss))
-        if not pairs or self.model_wrapped is not self.model:
+        reads_pairs = isinstance(self.loss, (st_losses.BinaryCrossEntropyLoss, st_losses.MSELoss))
+        if not reads_pairs or self.model_wrapped is not self.model:
             return []
         model: Any = self.model
         # ST's losses read the first two columns, whatever their names.
@@ -213,16 +215,16 @@ class RankingTrainer(GuardedTrainer, CrossEncoderTrainer):
 
 def _take_rows(inputs: Mapping[str, Any], rows: Tensor) -> dict[str, Any]:
     """Return these rows of a batch of texts and labels."""
-    numbers = rows.tolist()
-    cut: dict[str, Any] = {}
+    row_numbers = rows.tolist()
+    selected: dict[str, Any] = {}
     for name, values in inputs.items():
         if isinstance(values, Tensor):
-            cut[name] = values[rows]
+            selected[name] = values[rows]
         elif isinstance(values, list):
-            cut[name] = [values[number] for number in numbers]
+            selected[name] = [values[number] for number in row_numbers]
         else:
-            cut[name] = values
-    return cut
+            selected[name] = values
+    return selected
 
 
 @trains_by_recipe
@@ -233,7 +235,7 @@ def train_cross_encoder(
     *,
     model: str | SentenceTransformer | CrossEncoder,
     tiny: Mapping[str, Any] | None = None,
-    evaluator: Any = None,
+    evaluator: Evaluators | None = None,
     evaluation: Mapping[str, Texts] | None = None,
     on_leak: OnLeak = "report",
     resume: bool = False,
@@ -271,7 +273,10 @@ def train_cross_encoder(
     """
     if not stages:
         raise ValueError("training needs at least one data set: got none.")
-    names = [recipe.name if len(stages) == 1 else f"{recipe.name} {n}/{len(stages)}" for n in range(1, len(stages) + 1)]
+    if len(stages) == 1:
+        names = [recipe.name]
+    else:
+        names = [f"{recipe.name} {number}/{len(stages)}" for number in range(1, len(stages) + 1)]
     run = Run(
         recipe=recipe,
         out=out,
@@ -287,26 +292,38 @@ def train_cross_encoder(
         provenance=provenance,
         load_options=load_options,
     )
-    for part in stages:
-        labels = part.unique("label")
-        if not set(labels) <= {0, 1}:
-            raise ValueError(f"a label is 1 (relevant) or 0 (not): got {', '.join(map(str, labels[:5]))}.")
-        if len(part) < 2:
-            raise ValueError(f"training needs at least 2 labeled pairs: got {len(part)}; check the reader's report.")
+    for pairs in stages:
+        _check_labels(pairs)
     with run.opened("cross-encoders"):
-        columns = {"query": "source", "passage": "target"}  # as leaks are looked for
-        left = run.check_leaks({name: part.rename_columns(columns) for name, part in zip(names, stages)})
-        back = {new: old for old, new in columns.items()}
-        parts = {name: part.rename_columns(back) for name, part in left.items()}
-        texts = [name for name in PAIR_COLUMNS if name != "label"]
-        labels = {name: fingerprint(part, ["label"]) for name, part in parts.items()}
-        checkpoint = run.claim({"data": describe(parts, texts), "labels": labels})
+        stage_pairs = _check_leaks(run, dict(zip(names, stages)))
+        text_columns = [name for name in PAIR_COLUMNS if name != "label"]
+        labels = {name: fingerprint(pairs, ["label"]) for name, pairs in stage_pairs.items()}
+        checkpoint = run.claim({"data": describe(stage_pairs, text_columns), "labels": labels})
         if checkpoint is None:
-            start = _start_model(run, recipe, parts)
+            start = _start_model(run, recipe, stage_pairs)
         else:
             start = _load_stage(recipe, checkpoint)
-        prepared = {name: prepare_stage(name, part, recipe.loss, start) for name, part in parts.items()}
+        prepared = {name: prepare_stage(name, pairs, recipe.loss, start) for name, pairs in stage_pairs.items()}
         return run.fit(lambda: _train_stages(run, recipe, prepared, start, callbacks, checkpoint))
+
+
+def _check_labels(pairs: Dataset) -> None:
+    """Raise ``ValueError`` for other labels than 0 and 1, or fewer than two pairs."""
+    labels = pairs.unique("label")
+    if not set(labels) <= {0, 1}:
+        raise ValueError(f"a label is 1 (relevant) or 0 (not): got {', '.join(map(str, labels[:5]))}.")
+    if len(pairs) < 2:
+        raise ValueError(f"training needs at least 2 labeled pairs: got {len(pairs)}; check the reader's report.")
+
+
+def _check_leaks(run: Run, stage_pairs: Mapping[str, Dataset]) -> dict[str, Dataset]:
+    """Compare the pairs with what evaluates the run, and return those to train on."""
+    # Leaks are looked for in columns called source and target.
+    as_parallel = {
+        name: pairs.rename_columns({"query": "source", "passage": "target"}) for name, pairs in stage_pairs.items()
+    }
+    remaining = run.check_leaks(as_parallel)
+    return {name: pairs.rename_columns({"source": "query", "target": "passage"}) for name, pairs in remaining.items()}
 
 
 def _start_model(run: Run, recipe: CrossEncoderRecipe, data: Mapping[str, Dataset]) -> CrossEncoder:
@@ -315,14 +332,15 @@ def _start_model(run: Run, recipe: CrossEncoderRecipe, data: Mapping[str, Datase
     max_length = recipe.model.max_length
     start: Any = run.model
     if start != "tiny":
-        options: dict[str, Any] = {"max_length": max_length, "seed": seed, **(run.load_options or {})}
-        model = mark_loaded(cross_encoder(start, head=recipe.head, **options))
+        model = cross_encoder(start, head=recipe.head, max_length=max_length, seed=seed, **(run.load_options or {}))
+        model = mark_loaded(model)
     elif recipe.head == "keep":
         raise ValueError("the model 'tiny' has no head to keep: got head 'keep'; take 'cls' or 'pooler'.")
     else:
-        texts = (text for part in data.values() for text in column_texts(part, "query", "passage"))
-        shape: dict[str, Any] = {"seed": seed, "max_length": max_length or 128, **(run.tiny or {})}
-        model = tiny_cross_encoder(texts, head=recipe.head, **shape)
+        texts = itertools.chain.from_iterable(column_texts(pairs, "query", "passage") for pairs in data.values())
+        # Options of the user come before those of the recipe.
+        options: dict[str, Any] = {"seed": seed, "max_length": max_length or 128, **(run.tiny or {})}
+        model = tiny_cross_encoder(texts, head=recipe.head, **options)
     run.announce(model)
     return model
 
@@ -355,12 +373,21 @@ def prepare_stage(name: str, pairs: Dataset, loss: RankingLoss, model: CrossEnco
             f"a query is never cut, and none leaves room for a passage in {max_length} tokens: the shortest takes "
             f"{int(queries.min(initial=0))} with its special tokens; raise model.max_length."
         )
-    lengths, skipped = (queries + passages)[fits], int((~fits).sum())
-    counts = {"pairs": len(lengths), "pairs_cut": int((lengths > limit).sum()), "pairs_skipped": skipped}
-    rows, unusable = loss_rows(pairs.select(np.flatnonzero(fits)) if skipped else pairs, loss)
+    lengths = (queries + passages)[fits]
+    cut = int((lengths > limit).sum())
+    skipped = int((~fits).sum())
+    if skipped:
+        pairs = pairs.select(np.flatnonzero(fits))
+    rows, unusable = loss_rows(pairs, loss)
     loss.build(model)  # or an error, before any stage is trained
-    sizes = counts["pairs_cut"], counts["pairs"], int(lengths.max())
-    log_truncation(*sizes, max_length=max_length, what=f"pairs of {name}", effect="and their passages are cut")
+    log_truncation(
+        cut,
+        len(lengths),
+        int(lengths.max()),
+        max_length=max_length,
+        what=f"pairs of {name}",
+        effect="and their passages are cut",
+    )
     if skipped:
         logger.warning(
             f"{name}: {skipped:,} pairs are skipped: their queries, which are never cut, leave no room for a passage "
@@ -370,7 +397,7 @@ def prepare_stage(name: str, pairs: Dataset, loss: RankingLoss, model: CrossEnco
         logger.warning(
             f"{name}: {unusable:,} queries are skipped: {loss.name} needs a relevant passage and another one of each."
         )
-    return rows, counts
+    return rows, {"pairs": len(lengths), "pairs_cut": cut, "pairs_skipped": skipped}
 
 
 def loss_rows(pairs: Dataset, loss: RankingLoss) -> tuple[Dataset, int]:
@@ -389,8 +416,11 @@ def loss_rows(pairs: Dataset, loss: RankingLoss) -> tuple[Dataset, int]:
     entries: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
     for row in pairs.select_columns(list(PAIR_COLUMNS)):
         relevant, others = entries.setdefault((row["query"], row["query_language"]), ({}, {}))
-        (relevant if row["label"] else others)[row["passage"]] = None
-    usable = [(query, *both) for (query, _), both in entries.items() if all(both)]
+        if row["label"]:
+            relevant[row["passage"]] = None
+        else:
+            others[row["passage"]] = None
+    usable = [(query, relevant, others) for (query, _), (relevant, others) in entries.items() if relevant and others]
     if not usable:
         raise ValueError(
             f"a loss that compares passages needs a query with a relevant and another one: got {len(entries):,} "
@@ -430,19 +460,18 @@ def _train_stages(
     count = len(stages)
     if 0 < total < count:
         raise ValueError(f"arguments.max_steps is shared by {count} stages: got {total}; give one step to each.")
-    bounds = [round(total * place / count) for place in range(count + 1)]
-    for number, (name, (rows, counts)) in list(enumerate(stages.items()))[first:]:
-        resumed = checkpoint if checkpoint is not None and checkpoint.parent == folder.stage(number) else None
+    last = count - 1
+    bounds = [round(total * number / count) for number in range(count + 1)]
+    for number, (name, (rows, counts)) in enumerate(stages.items()):
+        if number < first:
+            continue
+        stage_folder = folder.stage(number)
+        max_steps = bounds[number + 1] - bounds[number] if total > 0 else total
         lora = recipe.arguments.lora
-        if lora is not None and number < count - 1:  # kept apart only at the end
+        if lora is not None and number < last:  # adapters are kept apart only at the end
             lora = dataclasses.replace(lora, merge=True)
-        arguments = replaced(
-            recipe.arguments,
-            output_dir=str(folder.stage(number)),
-            max_steps=total if total <= 0 else bounds[number + 1] - bounds[number],
-            lora=lora,
-        )
-        model.model_card_data.base_model = str(folder.stage(number) / BASE) if number else run.base_model
+        arguments = replaced(recipe.arguments, output_dir=str(stage_folder), max_steps=max_steps, lora=lora)
+        model.model_card_data.base_model = str(stage_folder / BASE) if number else run.base_model
         trainer = RankingTrainer(
             model=model,
             args=arguments,
@@ -451,21 +480,35 @@ def _train_stages(
             evaluator=run.evaluator,
             callbacks=callbacks,
         )
-        result = fit_trainer(trainer, folder, resumed, name=name)
+        # The model of the stage before is no checkpoint to resume from.
+        is_of_stage = checkpoint is not None and checkpoint.parent == stage_folder
+        stage_checkpoint = checkpoint if is_of_stage else None
+        result = fit_trainer(trainer, folder, stage_checkpoint, name=name)
         model = result.model
         report = {"name": name, **counts, **result.figures(), "history": result.history}
         reports.append(report)
-        if number < count - 1:  # without room for it, the stage's last checkpoint remains
-            write_json(folder.stage(number) / "report.json", report)
-            save_folder(model, folder.stage(number) / "model")
+        if number < last:  # without room for it, the stage's last checkpoint remains
+            write_json(stage_folder / "report.json", report)
+            save_folder(model, stage_folder / "model")
     model.model_card_data.base_model = run.base_model
+    return _join_reports(reports, run, model)
+
+
+def _join_reports(reports: Sequence[Mapping[str, Any]], run: Run, model: CrossEncoder) -> TrainingResult:
+    """Return the result of a run from the reports of its stages."""
+    stages: list[dict[str, Any]] = []
+    history: list[dict[str, Any]] = []
+    for report in reports:
+        stages.append({key: value for key, value in report.items() if key != "history"})
+        history += [{**entry, "stage": report["name"]} for entry in report["history"]]
+    best = reports[-1]["best_dev"]
     return TrainingResult(
         model=model,
-        folder=folder.path,
+        folder=run.folder.path,
         seconds=sum(report["seconds"] for report in reports),
         steps=sum(report["steps"] for report in reports),
-        stages=[{key: value for key, value in report.items() if key != "history"} for report in reports],
-        history=[{**entry, "stage": report["name"]} for report in reports for entry in report["history"]],
-        best=reports[-1]["best_dev"],
-        development=development_score(reports[-1]["best_dev"], run.evaluator),
+        stages=stages,
+        history=history,
+        best=best,
+        development=development_score(best, run.evaluator),
     )

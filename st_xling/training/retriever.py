@@ -32,17 +32,32 @@ from st_xling.training.mixture import describe, log_truncation, mix, mix_endless
 from st_xling.training.options import RetrievalDataOptions, RetrievalOptions
 from st_xling.training.recipe import LossRecipe, trains_by_recipe
 from st_xling.training.recipe_files import check_keys
-from st_xling.training.run import OnLeak, Run, TrainingResult, fit_trainer, set_prompts
+from st_xling.training.run import Evaluators, OnLeak, Run, TrainingResult, fit_trainer, set_prompts
 from st_xling.training.trainer import CrossLingualTrainer
 
-RANKING, SEMANTIC, LANGUAGE = "in_batch_ranking", "semantic_contrastive", "language_contrastive"
+RANKING = "in_batch_ranking"
+SEMANTIC = "semantic_contrastive"
+LANGUAGE = "language_contrastive"
 
 _NOT_OF_RETRIEVERS = ("lora", "mini_batch_size", "mini_batch_num_tokens", "warm_up_heads", "save_vocabulary_head")
-"""Training arguments of encoders alone."""
+"""Training arguments of encoders only."""
 
-Data = Mapping[str, Dataset]
-Part = tuple[int, dict[str, str], Data]
-"""Number of a source that a term reads, names of its columns in the joined rows → in the source, and the source."""
+DatasetsByName = Mapping[str, Dataset]
+
+
+@dataclass(frozen=True)
+class TermInput:
+    """Columns of a source that a term of the loss reads.
+
+    Attributes:
+        number: Number of the source, from which the order of its rows is drawn.
+        columns: Name of each column in the joined rows → in the source.
+        data: The source.
+    """
+
+    number: int
+    columns: dict[str, str]
+    data: DatasetsByName
 
 
 @dataclass(frozen=True)
@@ -86,29 +101,35 @@ class RetrievalSources:
         10
     """
 
-    queries: Data
-    parallel: Data = field(default_factory=dict)
-    others: Data = field(default_factory=dict)
+    queries: DatasetsByName
+    parallel: DatasetsByName = field(default_factory=dict)
+    others: DatasetsByName = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
         """Query-passage pairs: an epoch."""
-        return sum(len(part) for part in self.queries.values())
+        return sum(len(dataset) for dataset in self.queries.values())
 
-    def read_by(self, loss: str) -> list[Part]:
-        """Return what a term looks at, in the order of its columns."""
+    def read_by(self, loss: str) -> list[TermInput]:
+        """Return what a term reads, in the order of its columns."""
         if loss == RANKING:
             first = next(iter(self.queries.values()))  # all data sets have as many hard negatives
-            negatives = {name: name for name in negative_columns(first.column_names)}
-            return [(0, {"query": "source", "passage": "target", **negatives}, self.queries)]
+            columns = {"query": "source", "passage": "target"}
+            columns |= {name: name for name in negative_columns(first.column_names)}
+            return [TermInput(0, columns, self.queries)]
         if loss == SEMANTIC:
-            return [(1, {"semantic_source": "source", "semantic_target": "target"}, self.parallel)]
-        pairs: Part = (2, {"language_source": "source", "language_target": "target"}, self.parallel)
-        return [pairs, (3, {"other": "source"}, self.others)] if self.others else [pairs]
+            return [TermInput(1, {"semantic_source": "source", "semantic_target": "target"}, self.parallel)]
+        inputs = [TermInput(2, {"language_source": "source", "language_target": "target"}, self.parallel)]
+        if self.others:
+            inputs.append(TermInput(3, {"other": "source"}, self.others))
+        return inputs
 
     def columns(self, loss: str) -> list[str]:
-        """Return the text columns that a term looks at."""
-        return [name for _, columns, _ in self.read_by(loss) for name in columns]
+        """Return the text columns that a term reads."""
+        names: list[str] = []
+        for term_input in self.read_by(loss):
+            names += term_input.columns
+        return names
 
     def texts(self) -> Iterator[str]:
         """Yield the texts of all data sets."""
@@ -118,12 +139,25 @@ class RetrievalSources:
     def named(self) -> dict[str, Dataset]:
         """All data sets, by role and name."""
         roles = {"queries": self.queries, "parallel": self.parallel, "others": self.others}
-        return {f"{role}:{name}": part for role, data in roles.items() for name, part in data.items()}
+        named: dict[str, Dataset] = {}
+        for role, data in roles.items():
+            for name, dataset in data.items():
+                named[f"{role}:{name}"] = dataset
+        return named
+
+    @classmethod
+    def of_named(cls, named: Mapping[str, Dataset]) -> RetrievalSources:
+        """Return the sources whose :meth:`named` these data sets are."""
+        roles: dict[str, dict[str, Dataset]] = {"queries": {}, "parallel": {}, "others": {}}
+        for key, dataset in named.items():
+            role, _, name = key.partition(":")
+            roles[role][name] = dataset
+        return cls(queries=roles["queries"], parallel=roles["parallel"], others=roles["others"])
 
     def check(self, recipe: RetrievalRecipe) -> None:
         """Raise ``ValueError`` unless the recipe's terms have their data, and all data a term."""
         mix(self.queries)
-        counts = {name: len(negative_columns(part.column_names)) for name, part in self.queries.items()}
+        counts = {name: len(negative_columns(dataset.column_names)) for name, dataset in self.queries.items()}
         if len(set(counts.values())) > 1:
             shown = ", ".join(f"{name} {count}" for name, count in counts.items())
             raise ValueError(f"queries need as many hard negatives in each data set: got {shown}; choose by ?columns=.")
@@ -134,14 +168,15 @@ class RetrievalSources:
             raise ValueError(f"{recipe.name} has no use for parallel text: leave --parallel out, or take ir-semacl.")
         if self.others and LANGUAGE not in used:
             raise ValueError(f"{recipe.name} has no use for other text: leave --mono out, or take ir-langcl.")
-        for part in filter(None, (self.parallel, self.others)):
-            mix(part)
+        for data in filter(None, (self.parallel, self.others)):
+            mix(data)
 
     def manifest(self) -> dict[str, dict[str, Any]]:
         """Role and name → rows and the fingerprint of the text."""
         described: dict[str, dict[str, Any]] = {}
-        for name, part in self.named().items():
-            described |= describe({name: part}, ["source", "target", *negative_columns(part.column_names)])
+        for name, dataset in self.named().items():
+            columns = ["source", "target", *negative_columns(dataset.column_names)]
+            described |= describe({name: dataset}, columns)
         return described
 
 
@@ -157,23 +192,31 @@ def join_sources(sources: RetrievalSources, recipe: RetrievalRecipe) -> Iterable
         ValueError: As :meth:`RetrievalSources.check`; while reading, too few distinct texts to fill a batch.
     """
     sources.check(recipe)
-    parts = []
-    for number, columns, data in (part for loss in recipe.losses for part in sources.read_by(loss)):
-        stream = mix_endless(
-            data,
-            recipe.arguments,
-            shuffle_buffer=recipe.data.shuffle_buffer,
-            more=negative_columns(columns),
-            order=number,
-        )
-        parts.append((columns, stream))
-    features = Features({name: Value("string") for columns, _ in parts for name in columns})
-    return IterableDataset.from_generator(partial(_joined, parts), features=features)
+    streams: list[tuple[dict[str, str], IterableDataset]] = []
+    features = Features()
+    for loss in recipe.losses:
+        for term_input in sources.read_by(loss):
+            stream = mix_endless(
+                term_input.data,
+                recipe.arguments,
+                shuffle_buffer=recipe.data.shuffle_buffer,
+                more=negative_columns(term_input.columns),
+                order=term_input.number,
+            )
+            streams.append((term_input.columns, stream))
+            for name in term_input.columns:
+                features[name] = Value("string")
+    return IterableDataset.from_generator(partial(_join_rows, streams), features=features)
 
 
-def _joined(parts: Sequence[tuple[dict[str, str], IterableDataset]]) -> Iterator[dict[str, str]]:
-    for rows in zip(*(stream for _, stream in parts)):
-        yield {name: row[column] for (columns, _), row in zip(parts, rows) for name, column in columns.items()}
+def _join_rows(streams: Sequence[tuple[dict[str, str], IterableDataset]]) -> Iterator[dict[str, str]]:
+    """Put the next row of each stream into one, under the columns' names in the joined rows."""
+    for rows in zip(*(stream for _, stream in streams)):
+        joined: dict[str, str] = {}
+        for (columns, _), row in zip(streams, rows):
+            for name, column in columns.items():
+                joined[name] = row[column]
+        yield joined
 
 
 def separate_encoders(encoder: SentenceTransformer) -> SentenceTransformer:
@@ -215,16 +258,17 @@ class TermByTermLoss(CombinedLoss):
         columns = self.columns_read(list(sentence_features))
         components: dict[str, Tensor] = {}
         for name, term in zip(self.names, self.term_list()):
-            components[name] = term.weight * term.loss([dict(column) for column in term.select(columns)], labels)
+            term_columns = [dict(column) for column in term.select(columns)]
+            components[name] = term.weight * term.loss(term_columns, labels)
         return components
 
-    def parts(self) -> list[TermByTermLoss]:
-        """Each term as a loss of its own over the same columns."""
-        parts = [TermByTermLoss(self.model, [term]) for term in self.term_list()]
-        for part in parts:  # a term alone may read fewer columns than the data have
-            part.min_columns = self.min_columns
-            part.max_columns = self.max_columns
-        return parts
+    def single_terms(self) -> list[TermByTermLoss]:
+        """Each term as a separate loss over the same columns."""
+        losses = [TermByTermLoss(self.model, [term]) for term in self.term_list()]
+        for loss in losses:  # a single term may read fewer columns than the data have
+            loss.min_columns = self.min_columns
+            loss.max_columns = self.max_columns
+        return losses
 
 
 class RetrievalTrainer(CrossLingualTrainer):
@@ -240,16 +284,16 @@ class RetrievalTrainer(CrossLingualTrainer):
     reads_sentences = False
 
     def training_step(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Tensor:
-        whole = self.loss
-        if not isinstance(whole, TermByTermLoss):
+        total_loss = self.loss
+        if not isinstance(total_loss, TermByTermLoss):
             return super().training_step(model, inputs, *args, **kwargs)
-        values = []
+        values: list[Tensor] = []
         try:
-            for part in whole.parts():
-                self.loss = part  # type: ignore[assignment]
+            for term_loss in total_loss.single_terms():
+                self.loss = term_loss  # type: ignore[assignment]
                 values.append(super().training_step(model, dict(inputs), *args, **kwargs))
         finally:
-            self.loss = whole
+            self.loss = total_loss
         return torch.stack(values).sum()
 
     def track_loss_components(self, loss: dict[str, Tensor]) -> None:
@@ -268,7 +312,7 @@ def train_retrieval(
     *,
     model: str | SentenceTransformer,
     tiny: Mapping[str, Any] | None = None,
-    evaluator: Any = None,
+    evaluator: Evaluators | None = None,
     evaluation: Mapping[str, Texts] | None = None,
     on_leak: OnLeak = "report",
     resume: bool = False,
@@ -331,17 +375,13 @@ def train_retrieval(
     with run.opened("retrievers"):
         named = run.check_leaks(sources.named())
         if run.leak is not None and run.leak.dropped:
-            roles: dict[str, dict[str, Dataset]] = {"queries": {}, "parallel": {}, "others": {}}
-            for key, part in named.items():
-                role, _, name = key.partition(":")
-                roles[role][name] = part
-            sources = RetrievalSources(**roles)
+            sources = RetrievalSources.of_named(named)
         checkpoint = run.claim({"data": sources.manifest()}, longer=True)
-        trainer = _build(run, recipe, sources, callbacks, checkpoint)
+        trainer = _build_trainer(run, recipe, sources, callbacks, checkpoint)
         return run.fit(lambda: fit_trainer(trainer, run.folder, checkpoint, name=recipe.name))
 
 
-def _build(
+def _build_trainer(
     run: Run,
     recipe: RetrievalRecipe,
     sources: RetrievalSources,
@@ -360,23 +400,18 @@ def _build(
         )
     else:
         encoder = run.load_checkpoint(checkpoint)
-    names = [name for loss in recipe.losses for name in sources.columns(loss)]
+    names: list[str] = []
+    for loss_name in recipe.losses:
+        names += sources.columns(loss_name)
     routes = {name: "query" if name == "query" else "document" for name in names}
     prompts = set_prompts(encoder, routes, arguments)
-    asked, limit = mix(sources.queries), encoder.max_seq_length
-    for side, column, name in (("source", "query", "queries"), ("target", "passage", "passages")):
-        report = report_texts(encoder, asked, side, prompts.get(column, ""), name=name)
-        log_truncation(report.truncated, report.texts, report.longest, max_length=limit, what=name)
+    _report_lengths(encoder, sources, prompts)
     if recipe.retrieval.encoders == "separate":
         encoder = separate_encoders(encoder)
     elif _has_routes(encoder):
         raise ValueError("this model has separate encoders: got retrieval.encoders 'shared'; take 'separate'.")
-    losses = {
-        loss: {**options, "columns": [names.index(name) for name in sources.columns(loss)]}
-        for loss, options in recipe.losses.items()
-    }
-    total = build_loss(dataclasses.replace(recipe, losses=losses), encoder, token_ids=[set(), set()])
-    loss = TermByTermLoss(encoder, total.term_list())
+    loss = _build_loss(recipe, sources, encoder, names)
+    router_mapping = routes if _has_routes(encoder) else {}
     arguments = replaced(
         arguments,
         output_dir=str(run.folder.training),
@@ -384,7 +419,7 @@ def _build(
         max_steps=total_steps(arguments, sources.rows),
         prompts=prompts or None,
         prompt_name=None,
-        router_mapping=routes if _has_routes(encoder) else {},
+        router_mapping=router_mapping,
     )
     return RetrievalTrainer(
         model=encoder,
@@ -394,3 +429,30 @@ def _build(
         evaluator=run.evaluator,
         callbacks=callbacks,
     )
+
+
+def _report_lengths(encoder: SentenceTransformer, sources: RetrievalSources, prompts: Mapping[str, str]) -> None:
+    """Warn of queries and passages that are longer than the model reads."""
+    queries = mix(sources.queries)
+    for side, column, name in (("source", "query", "queries"), ("target", "passage", "passages")):
+        report = report_texts(encoder, queries, side, prompts.get(column, ""), name=name)
+        log_truncation(report.truncated, report.texts, report.longest, max_length=encoder.max_seq_length, what=name)
+
+
+def _build_loss(
+    recipe: RetrievalRecipe, sources: RetrievalSources, encoder: SentenceTransformer, names: Sequence[str]
+) -> TermByTermLoss:
+    """Build the recipe's losses, each of which reads the columns of its sources.
+
+    Args:
+        recipe: Losses and their options.
+        sources: Training data.
+        encoder: The model to train.
+        names: Columns of the joined rows.
+    """
+    losses: dict[str, dict[str, Any]] = {}
+    for name, options in recipe.losses.items():
+        positions = [names.index(column) for column in sources.columns(name)]
+        losses[name] = {**options, "columns": positions}
+    total = build_loss(dataclasses.replace(recipe, losses=losses), encoder, token_ids=[set(), set()])
+    return TermByTermLoss(encoder, total.term_list())
