@@ -25,9 +25,10 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from sentence_transformers.base.model import BaseModel
+from torch import nn
 
 from st_xling.models.backbones import backbone
 from st_xling.models.heads import VocabularyHead, write_with_head
@@ -61,6 +62,13 @@ _MAY_CHANGE = {
 }
 
 
+class SavableModel(Protocol):
+    """A model that can be saved to a folder."""
+
+    def save_pretrained(self, folder: str, /) -> Any:
+        """Write its files."""
+
+
 class RunFolder:
     """The folder while a run is in it; as a context manager it is locked, by the main process, against other writers.
 
@@ -89,14 +97,21 @@ class RunFolder:
         inputs: Sequence[Any] = (),
         stages: int = 1,
     ) -> None:
-        self.path, self.stages = Path(path), stages
+        self.path = Path(path)
+        self.stages = stages
         self.training = self.path / "training"
         self.base = self.training / BASE
         self._folder = ResumableFolder(self.path, name="--out", instead="choose another", record="training/run.json")
-        self._resume, self._overwrite = resume, overwrite and not resume
-        self._inputs = [*inputs, start if isinstance(start, str) and start != "tiny" else None]
+        self._resume = resume
+        self._overwrite = overwrite and not resume
+        self._inputs = list(inputs)
+        if isinstance(start, str) and start != "tiny":
+            self._inputs.append(start)
         self._lock: contextlib.ExitStack | None = None
-        self._resumes = self._replaces = self._changed = False
+        # Known once the folder is open: whether a run in it is resumed, or replaced; and if its options changed.
+        self._resumes = False
+        self._replaces = False
+        self._changed = False
 
     def check(self) -> None:
         """Raise ``ValueError`` where entering would: before data are read."""
@@ -104,7 +119,7 @@ class RunFolder:
             return
         if self.path.is_dir():
             with locked(self.path):
-                self._look()
+                self._check_contents()
         elif os.path.lexists(self.path):
             raise ValueError(f"--out must be a folder: {self.path} is a file or a broken link; choose another name.")
 
@@ -136,28 +151,32 @@ class RunFolder:
         """
         if not self._resumes:
             return None
-        written, plain = self.read_manifest(), json.loads(json.dumps(manifest))
+        written = self.read_manifest()
+        plain = json.loads(json.dumps(manifest))  # as it is read from a file: lists for tuples
         # Facts of a start, which another start may tell differently.
         skipped = {"finished", "command", "version", "sources", "start"}
-        weights = [content.get("start") for content in (written, plain)]
-        if None not in weights and weights[0] != weights[1]:
-            raise ValueError(
-                f"--resume must repeat the run that {self.path} holds: the model {plain['model']} has other weights or "
-                "files than when that run was started. Restore it, or start again with --overwrite."
-            )
-        if None not in weights:  # the same model, by whatever path
-            skipped.add("model")
-        keys = [key for key in plain if key not in skipped]
-        values = [entry for key in keys for entry in changed_values(written.get(key), plain[key], key)]
+        written_weights = written.get("start")
+        weights = plain.get("start")
+        if written_weights is not None and weights is not None:
+            if written_weights != weights:
+                raise ValueError(
+                    f"--resume must repeat the run that {self.path} holds: the model {plain['model']} has other "
+                    "weights or files than when that run was started. Restore it, or start again with --overwrite."
+                )
+            skipped.add("model")  # the same model, by whatever path
+        changes: list[tuple[str, Any, Any]] = []
+        for key, value in plain.items():
+            if key not in skipped:
+                changes += changed_values(written.get(key), value, key)
         may_change = _MAY_CHANGE if longer else set()
-        if unlike := [name for name, *_ in values if name.removeprefix("recipe.arguments.") not in may_change]:
+        if differing := [name for name, *_ in changes if name.removeprefix("recipe.arguments.") not in may_change]:
             raise ValueError(
-                f"--resume must repeat the run that {self.path} holds: {', '.join(unlike)} differ; it was started with "
-                f"{written.get('command') or 'other options'}."
+                f"--resume must repeat the run that {self.path} holds: {', '.join(differing)} differ; it was started "
+                f"with {written.get('command') or 'other options'}."
             )
-        if values:
+        if changes:
             self._changed = True
-            shown = ", ".join(f"{name.rpartition('.')[2]} {old} → {new}" for name, old, new in values)
+            shown = ", ".join(f"{name.rpartition('.')[2]} {old} → {new}" for name, old, new in changes)
             logger.info("--resume continues with other options than the run began with: %s", shown)
         return self._intact_checkpoint()
 
@@ -205,20 +224,21 @@ class RunFolder:
             self._remove_earlier_run()
         self._folder.start({**manifest, "finished": False})
 
-    def save_model(self, model: Any, head: VocabularyHead | None = None) -> None:
+    def save_model(self, model: SavableModel, head: VocabularyHead | None = None) -> None:
         """Save a model on top, and remove what an earlier one of the run had there.
 
         Args:
-            model: Model, which has ``save_pretrained``.
+            model: Model.
             head: Vocabulary head that is saved with it.
 
         Raises:
             OSError: No room; the earlier model stays.
         """
         temporary = temporary_path(self.path / "model")
-        _save(model, temporary, head)
+        _save_model(model, temporary, head)
         # Resumed after its end, the model is the same, and its results stay with it.
-        self._folder.install("model", temporary, also=() if self.is_finished else OF_THE_WEIGHTS)
+        outdated_files = () if self.is_finished else OF_THE_WEIGHTS
+        self._folder.install("model", temporary, also=outdated_files)
 
     def update(self, **facts: Any) -> None:
         """Add facts to ``run.json``."""
@@ -242,14 +262,18 @@ class RunFolder:
 
     def finished_stages(self) -> int:
         """Number of stages before the last whose model is saved."""
-        done = [(self.stage(number) / "model").is_dir() for number in range(self.stages - 1)]
-        return [*done, False].index(False)
+        finished = 0
+        while finished < self.stages - 1 and (self.stage(finished) / "model").is_dir():
+            finished += 1
+        return finished
 
     def last_checkpoint(self) -> Path | None:
         """The newest complete checkpoint of the stage that was interrupted, or the model of the stage before it."""
         number = self.finished_stages()
         checkpoint = newest_checkpoint(self.stage(number))
-        return self.stage(number - 1) / "model" if checkpoint is None and number > 0 else checkpoint
+        if checkpoint is None and number > 0:
+            return self.stage(number - 1) / "model"
+        return checkpoint
 
     def _intact_checkpoint(self) -> Path | None:
         """The newest undamaged checkpoint of the stage that was interrupted, or the model of the stage before it.
@@ -259,46 +283,56 @@ class RunFolder:
         """
         number = self.finished_stages()
         checkpoint = intact_checkpoint(self.stage(number))
-        before = [self.stage(number) / BASE, *([self.stage(number - 1) / "model"] if number else [])]
-        for folder in filter(Path.is_dir, before):
-            check_intact(folder)
-        return before[-1] if checkpoint is None and number > 0 else checkpoint
+        start_folders = [self.stage(number) / BASE]
+        if number > 0:
+            start_folders.append(self.stage(number - 1) / "model")
+        for folder in start_folders:
+            if folder.is_dir():
+                check_intact(folder)
+        if checkpoint is None and number > 0:
+            return start_folders[-1]
+        return checkpoint
 
     def _open(self) -> None:
         self.check()
         with contextlib.ExitStack() as stack:
             stack.enter_context(self._folder)
-            earlier = self._look()
+            has_earlier_run = self._check_contents()
             self._lock = stack.pop_all()
-        self._resumes, self._replaces = earlier and self._resume, earlier and self._overwrite
+        self._resumes = has_earlier_run and self._resume
+        self._replaces = has_earlier_run and self._overwrite
 
-    def _look(self) -> bool:
+    def _check_contents(self) -> bool:
         """Return whether there is an earlier run; raise ``ValueError`` unless the folder may be written in."""
-        earlier = self._folder.load()
+        has_earlier_run = self._folder.load()
         self._check_inputs()
-        if not earlier:
-            if other := next(self._others(), None):
+        if not has_earlier_run:
+            if other := next(self._other_files(), None):
                 raise ValueError(
                     f"--out must be empty or a run of ours: {self.path} contains {other}; choose another folder."
                 )
         elif not self._overwrite and not self._resume:
             hint = "it is complete" if self._folder.task.get("finished") else "it can be continued with --resume"
             raise ValueError(f"{self.path} holds an earlier run ({hint}); use --overwrite to replace it.")
-        return earlier
+        return has_earlier_run
 
-    def _others(self) -> Iterator[Path]:
+    def _other_files(self) -> Iterator[Path]:
         """Files other than those of a run that was killed before it wrote its ``run.json``."""
         for path in self.path.rglob("*"):
-            ours = path.name == LOCK or any(map(TEMPORARY.fullmatch, path.parts))
-            if not ours and (not path.is_dir() or path.is_symlink()):
+            is_ours = path.name == LOCK or any(map(TEMPORARY.fullmatch, path.parts))
+            is_folder = path.is_dir() and not path.is_symlink()
+            if not is_ours and not is_folder:
                 yield path.relative_to(self.path)
 
     def _check_inputs(self) -> None:
         """Raise ``ValueError`` if an input is the folder itself, or a file or folder that the run replaces in it."""
-        listed = [name for step in self._folder.listed.values() for name in step["files"]]
-        out, *ours = (os.path.realpath(self.path / name) for name in ("", "training", *listed))
+        out = os.path.realpath(self.path)
+        ours = [os.path.realpath(self.training)]
+        for step in self._folder.listed.values():
+            ours += [os.path.realpath(self.path / name) for name in step["files"]]
         for real, name in existing_paths(self._inputs).items():
-            if real == out or not {real, *map(str, Path(real).parents)}.isdisjoint(ours):
+            ancestors = {real, *map(str, Path(real).parents)}
+            if real == out or not ancestors.isdisjoint(ours):
                 raise ValueError(
                     f"--out must not replace an input: {name} is part of the run in {self.path}; choose another --out."
                 )
@@ -314,42 +348,52 @@ class RunFolder:
         self._folder.clear()
         for name in OF_THE_WEIGHTS:
             remove_file(self.path, name)
-        for path in filter(lambda path: _OURS.fullmatch(path.name), self.training.iterdir()):
+        for path in self.training.iterdir():
+            if not _OURS.fullmatch(path.name):
+                continue
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:
                 path.unlink()
 
 
-def save_folder(model: Any, folder: Path) -> None:
+def save_folder(model: SavableModel, folder: Path) -> None:
     """Save a model for the run to start from later; the folder is there once it is complete."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_path(folder)
-    _save(model, temporary)
+    _save_model(model, temporary)
     write_json(temporary / DONE, {"files": checksums(temporary)})
     temporary.rename(folder)
 
 
-def _save(model: Any, folder: Path, head: VocabularyHead | None = None) -> None:
+def _save_model(model: SavableModel, folder: Path, head: VocabularyHead | None = None) -> None:
     try:
         with naming_full_disk(folder.parent):
-            # Fast tokenizers keep truncation and padding of their last call and save both in tokenizer.json, from where
-            # they come back as settings: files would depend on what was last encoded, and a resumed run would end with
-            # others than an undisturbed one.
-            for module in [model, *model.modules()] if hasattr(model, "modules") else [model]:
-                backend = getattr(getattr(module, "tokenizer", None), "backend_tokenizer", None)
-                if backend is not None:
-                    backend.no_truncation()
-                    backend.no_padding()
+            _reset_tokenizers(model)
             model.save_pretrained(str(folder))
             if head is not None:
+                assert isinstance(model, nn.Module)  # an encoder
                 write_with_head(folder, backbone(model), head)
             for code in folder.glob("*/*.py"):  # ST leaves it next to its settings, and reads it here
                 shutil.copy(code, folder / code.name)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
+
+
+def _reset_tokenizers(model: SavableModel) -> None:
+    """Remove truncation and padding of the last call from the tokenizers of a model.
+
+    Fast tokenizers save both in ``tokenizer.json``, from where they come back as settings: files would depend on what
+    was last encoded, and a resumed run would end with others than an undisturbed one.
+    """
+    modules = [model, *model.modules()] if isinstance(model, nn.Module) else [model]
+    for module in modules:
+        backend = getattr(getattr(module, "tokenizer", None), "backend_tokenizer", None)
+        if backend is not None:
+            backend.no_truncation()
+            backend.no_padding()
 
 
 def is_complete(checkpoint: Path) -> bool:
@@ -401,7 +445,7 @@ def intact_checkpoint(folder: Path) -> Path | None:
         ValueError: There are complete checkpoints, and each is damaged.
     """
     damaged: list[str] = []
-    for checkpoint in filter(is_complete, reversed(_by_step(folder))):
+    for checkpoint in filter(is_complete, reversed(_checkpoints_by_step(folder))):
         name = damaged_file(checkpoint)
         if name is None:
             if damaged:
@@ -418,7 +462,7 @@ def intact_checkpoint(folder: Path) -> Path | None:
 
 def newest_checkpoint(folder: Path) -> Path | None:
     """The newest complete ``checkpoint-N`` in the folder of a run, or of one of its stages."""
-    return next(filter(is_complete, reversed(_by_step(folder))), None)
+    return next(filter(is_complete, reversed(_checkpoints_by_step(folder))), None)
 
 
 def step_of(checkpoint: Path) -> int:
@@ -440,7 +484,7 @@ def remove_earlier(checkpoint: Path, *, keep: int | None, best: str | Path | Non
         return
     # The newest is what a run resumes from, the best what it ends with: neither counts for removal.
     protected = {checkpoint.name, Path(best or checkpoint).name}
-    before = [path for path in _by_step(checkpoint.parent) if step_of(path) < step_of(checkpoint)]
+    before = [path for path in _checkpoints_by_step(checkpoint.parent) if step_of(path) < step_of(checkpoint)]
     earlier = [path for path in before if path.name not in protected]
     room = max(0, keep - len(protected))
     spared = [path for path in reversed(earlier) if is_complete(path)][:room]
@@ -448,5 +492,6 @@ def remove_earlier(checkpoint: Path, *, keep: int | None, best: str | Path | Non
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _by_step(folder: Path) -> list[Path]:
-    return sorted((path for path in folder.glob("*") if re.fullmatch(r"checkpoint-\d+", path.name)), key=step_of)
+def _checkpoints_by_step(folder: Path) -> list[Path]:
+    checkpoints = [path for path in folder.glob("*") if re.fullmatch(r"checkpoint-\d+", path.name)]
+    return sorted(checkpoints, key=step_of)

@@ -20,20 +20,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import torch
 from accelerate.utils import broadcast
 from datasets import Dataset, IterableDataset, List, Value
 from safetensors.torch import load_file, save_file
-from sentence_transformers import SentenceTransformerTrainer
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
 from sentence_transformers.base.data_collator import DEFAULT_LABEL_COLUMNS
+from sentence_transformers.base.model import BaseModel
 from sentence_transformers.base.trainer import BaseTrainer
-from sentence_transformers.base.training_args import BatchSamplers
+from sentence_transformers.base.training_args import BaseTrainingArguments, BatchSamplers
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler
-from transformers import Trainer, TrainerCallback, TrainerState
+from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_callback import EarlyStoppingCallback, PrinterCallback, ProgressCallback
 from transformers.trainer_utils import IntervalStrategy, get_last_checkpoint
 
@@ -81,6 +82,9 @@ from st_xling.utils.terminal import on_terminal, pace, progress_bar
 
 logger = logging.getLogger(__name__)
 
+TrainingData: TypeAlias = Dataset | IterableDataset | dict[str, Dataset]
+"""What a trainer reads: a data set, a stream, or data sets by name."""
+
 LOSS_STATE_NAME = "loss.safetensors"
 SUFFIX = "_language"
 _NOT_SHOWN = {"learning_rate", "grad_norm", "epoch", "total_flos", "step"}
@@ -97,7 +101,9 @@ class NotFiniteError(ValueError):
     """
 
     def __init__(self, step: int, values: Mapping[str, str], *, checkpoint: Path | None) -> None:
-        self.step, self.values, self.checkpoint = step, dict(values), checkpoint
+        self.step = step
+        self.values = dict(values)
+        self.checkpoint = checkpoint
         what = ", ".join(f"{name} is {value}" for name, value in values.items())
         lower = "a lower --learning-rate or a longer --warmup"
         remedy = f"there is no checkpoint yet; start again with {lower}"
@@ -117,9 +123,12 @@ class CheckpointCallback(TrainerCallback):
     """
 
     def __init__(self, trainer: FiniteTrainer, keep: int | None) -> None:
-        self.trainer, self.keep = trainer, keep
+        self.trainer = trainer
+        self.keep = keep
 
-    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
         best = Path(str(args.output_dir)) / f"checkpoint-{state.best_global_step}"
         if is_complete(best):  # the run may have been moved since
             state.best_model_checkpoint = str(best)
@@ -135,19 +144,29 @@ class CheckpointCallback(TrainerCallback):
             state.best_model_checkpoint = None
             state.best_metric = None
 
-    def on_evaluate(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         # transformers keeps the first of equal checkpoints; of two with equal scores, the later has learned more.
         if kwargs["metrics"].get(str(args.metric_for_best_model)) == state.best_metric:
             state.best_metric = None
 
-    def on_log(self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any) -> None:
-        # A sum is finite only with all its terms. A term that alone is not belongs to the loss of another data set:
-        # sentence-transformers logs NaN where it was not computed since the last line.
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: Mapping[str, float] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        # A sum is finite only with all its terms. A term that is not, in a sum that is, belongs to the loss of another
+        # data set: sentence-transformers logs NaN where it was not computed since the last line.
         if logs and not math.isfinite(logs.get("loss", 0.0)):
-            losses = {name: value for name, value in logs.items() if name not in _NOT_SHOWN}
-            self.check_finite(state, {name: str(value) for name, value in losses.items() if not math.isfinite(value)})
+            faults: dict[str, str] = {}
+            for name, value in logs.items():
+                if name not in _NOT_SHOWN and not math.isfinite(value):
+                    faults[name] = str(value)
+            self.check_finite(state, faults)
 
-    def on_save(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         checkpoint = Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
         bad = self.bad_weights()
         if bad and state.is_world_process_zero:
@@ -160,19 +179,22 @@ class CheckpointCallback(TrainerCallback):
             write_json(checkpoint / DONE, done)  # the last of its files
             remove_earlier(checkpoint, keep=self.keep, best=state.best_model_checkpoint)
 
-    def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
-        self.check_finite(state, self.bad_weights())  # of the model that is returned: steps after the last checkpoint
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        # The model that is returned has made steps after the last checkpoint.
+        self.check_finite(state, self.bad_weights())
 
     def bad_weights(self) -> dict[str, str]:
         """Return the first weights that are not finite, as faults."""
-        bad = [name for name, weight in self.trainer.trained_weights() if not weight.detach().isfinite().all()]
-        return {f"weight {name}": "not finite" for name in bad[:3]}
+        names = [name for name, weight in self.trainer.trained_weights() if not weight.detach().isfinite().all()]
+        return {f"weight {name}": "not finite" for name in names[:3]}
 
     def check_finite(self, state: TrainerState, faults: Mapping[str, str]) -> None:
         """Raise :class:`NotFiniteError` if there are ``faults``."""
         if faults:
-            last = newest_checkpoint(Path(str(self.trainer.args.output_dir)))
-            raise NotFiniteError(state.global_step, faults, checkpoint=last)
+            checkpoint = newest_checkpoint(Path(str(self.trainer.args.output_dir)))
+            raise NotFiniteError(state.global_step, faults, checkpoint=checkpoint)
 
 
 class FiniteTrainer(Trainer):
@@ -188,9 +210,12 @@ class FiniteTrainer(Trainer):
         super().__init__(*args, **kwargs)
         self.args.logging_nan_inf_filter = False  # which would hide what training should stop at
         model: Any = self.model
-        loss = getattr(self, "loss", None)  # none where the model computes it
-        losses: list[Any] = [*loss.values()] if isinstance(loss, dict) else [loss]
-        losses = [part for part in losses if part is not None]
+        loss: nn.Module | dict[str, nn.Module] | None = getattr(self, "loss", None)  # none where the model computes it
+        losses: list[nn.Module] = []
+        if isinstance(loss, dict):
+            losses = list(loss.values())
+        elif loss is not None:
+            losses = [loss]
         adapts = getattr(self.args, "lora", None) is not None or has_adapters(model)
         mixed_precision = self.args.bf16 or self.args.fp16
         train_in_float32(model, *losses, keep_adapted=adapts and mixed_precision)
@@ -206,9 +231,12 @@ class FiniteTrainer(Trainer):
     def train(self, resume_from_checkpoint: str | bool | None = None, *args: Any, **kwargs: Any) -> Any:
         if resume_from_checkpoint is True:
             newest = intact_checkpoint(Path(str(self.args.output_dir)))
-            last = get_last_checkpoint(self.args.output_dir) if newest is None else str(newest)
-            resume_from_checkpoint = last or True
-        self._seconds_before, self._started = 0.0, time.perf_counter()
+            if newest is not None:
+                resume_from_checkpoint = str(newest)
+            else:  # perhaps a checkpoint of another trainer
+                resume_from_checkpoint = get_last_checkpoint(self.args.output_dir) or True
+        self._seconds_before = 0.0
+        self._started = time.perf_counter()
         if isinstance(resume_from_checkpoint, str):
             check_intact(Path(resume_from_checkpoint))
             done = read_json_object(Path(resume_from_checkpoint) / DONE)  # nothing of one that is not complete
@@ -256,10 +284,10 @@ class GuardedTrainer(FiniteTrainer, BaseTrainer):
 
     def __init__(
         self,
-        model: Any = None,
-        args: Any = None,
-        train_dataset: Any = None,
-        eval_dataset: Any = None,
+        model: BaseModel | None = None,
+        args: BaseTrainingArguments | None = None,
+        train_dataset: TrainingData | None = None,
+        eval_dataset: TrainingData | None = None,
         loss: Any = None,
         evaluator: Any = None,
         data_collator: Any = None,
@@ -275,12 +303,9 @@ class GuardedTrainer(FiniteTrainer, BaseTrainer):
             metric = best_metric(evaluator)
             if evaluator is None and isinstance(eval_dataset, dict) and eval_dataset:
                 metric = f"eval_{next(iter(eval_dataset))}_loss"
-            args = fit_to_data(
-                args,
-                rows=0 if train_dataset is None else epoch_rows(train_dataset, args),
-                evaluates=evaluator is not None or eval_dataset is not None,
-                best_metric=metric,
-            )
+            rows = 0 if train_dataset is None else epoch_rows(train_dataset, args)
+            evaluates = evaluator is not None or eval_dataset is not None
+            args = fit_to_data(args, rows=rows, evaluates=evaluates, best_metric=metric)
             self._evaluator_chooses = evaluator is not None and args.metric_for_best_model == metric
             if args.early_stopping_patience:
                 callbacks.append(early_stopping(args))
@@ -316,32 +341,38 @@ class GuardedTrainer(FiniteTrainer, BaseTrainer):
 
     def get_batch_sampler(
         self,
-        dataset: Any,
+        dataset: Dataset,
         batch_size: int,
         drop_last: bool,
         valid_label_columns: list[str] | None = None,
         generator: torch.Generator | None = None,
         seed: int = 0,
-    ) -> Any:
+    ) -> BatchSampler | None:
+        arguments = self.args
         if (
-            not isinstance(self.args, TrainerArguments)
-            or self.args.batch_sampler != BatchSamplers.BATCH_SAMPLER
+            not isinstance(arguments, TrainerArguments)
+            or arguments.batch_sampler != BatchSamplers.BATCH_SAMPLER
             or isinstance(dataset, IterableDataset)
         ):
             return super().get_batch_sampler(dataset, batch_size, drop_last, valid_label_columns, generator, seed)
-        arguments: Any = self.args
-        of_encoders = isinstance(arguments, EncoderArguments)
-        kind = LengthGroupedBatchSampler if self.args.group_by_length else ShuffledBatchSampler
-        return kind(
+        sampler_class = LengthGroupedBatchSampler if arguments.group_by_length else ShuffledBatchSampler
+        alpha: float | None = None
+        one_pair = False
+        keep_duplicates_apart = False
+        if isinstance(arguments, EncoderArguments):
+            alpha = arguments.language_alpha
+            one_pair = arguments.batches == "one_pair"
+            keep_duplicates_apart = arguments.keep_duplicates_apart
+        return sampler_class(
             dataset,
             batch_size,
             drop_last,
             valid_label_columns,
             generator,
             seed,
-            alpha=arguments.language_alpha if of_encoders else None,
-            one_pair=of_encoders and arguments.batches == "one_pair",
-            keep_duplicates_apart=of_encoders and arguments.keep_duplicates_apart,
+            alpha=alpha,
+            one_pair=one_pair,
+            keep_duplicates_apart=keep_duplicates_apart,
         )
 
     def evaluation_loop(self, *args: Any, **kwargs: Any) -> Any:
@@ -390,35 +421,47 @@ class StderrProgress(ProgressCallback):
         self.description = description
         self.evaluator = evaluator
 
-    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
         # A resumed run continues the bar where the checkpoint was written.
-        self.began = time.perf_counter()
-        self.first = self.current_step = state.global_step
+        self.started = time.perf_counter()
+        self.first_step = state.global_step
+        self.current_step = state.global_step
         if state.is_world_process_zero:
-            options: dict[str, Any] = {"total": state.max_steps, "initial": self.first, "desc": self.description}
-            self.training_bar: Any = progress_bar(**options, unit="steps", show=on_terminal())
+            self.training_bar: Any = progress_bar(
+                total=state.max_steps,
+                initial=self.first_step,
+                desc=self.description,
+                unit="steps",
+                show=on_terminal(),
+            )
 
     def on_prediction_step(self, *args: Any, **kwargs: Any) -> None:
         """No second bar."""
 
-    def on_log(self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any) -> None:
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: Mapping[str, float] | None = None,
+        **kwargs: Any,
+    ) -> None:
         if self.training_bar is None or not logs or "train_runtime" in logs:
             return
-        # The loss components, and of evaluations the one number that chooses the checkpoint.
-        shown = [
-            f"{name.removeprefix('eval_').removesuffix('_accuracy')} {self._value(name, value)}"
-            for name, value in logs.items()
-            if isinstance(value, float)
-            and name not in _NOT_SHOWN
-            and not name.endswith(("runtime", "per_second"))
-            and (not name.startswith("eval_") or name.endswith(("mean_accuracy", "acc@1")))
-        ]
-        step, last = state.global_step, state.max_steps
+        shown: list[str] = []
+        for name, value in logs.items():
+            if isinstance(value, float) and _is_shown(name):
+                label = name.removeprefix("eval_").removesuffix("_accuracy")
+                shown.append(f"{label} {self._format_value(name, value)}")
         if shown:
-            speed = pace(step - self.first, last - step, time.perf_counter() - self.began)
-            logger.info("%s: step %d of %d, %s: %s", self.description, step, last, speed, ", ".join(shown))
+            step = state.global_step
+            last_step = state.max_steps
+            speed = pace(step - self.first_step, last_step - step, time.perf_counter() - self.started)
+            logger.info("%s: step %d of %d, %s: %s", self.description, step, last_step, speed, ", ".join(shown))
 
-    def _value(self, name: str, value: float) -> str:
+    def _format_value(self, name: str, value: float) -> str:
         score = development_score(value, self.evaluator) if name.startswith("eval_") else None
         return f"{value:.3f}" if score is None else str(score)
 
@@ -428,18 +471,27 @@ class StderrProgress(ProgressCallback):
             self.training_bar.close()
 
 
-def run_trainer(trainer: Any, folder: RunFolder, checkpoint: Path | None, *, name: str) -> None:
+def _is_shown(name: str) -> bool:
+    """Return whether a log line shows a value: a loss, or of evaluations the number that chooses the checkpoint."""
+    if name.startswith("eval_"):
+        return name.endswith(("mean_accuracy", "acc@1"))
+    return name not in _NOT_SHOWN and not name.endswith(("runtime", "per_second"))
+
+
+def run_trainer(trainer: FiniteTrainer, folder: RunFolder, checkpoint: Path | None, *, name: str) -> None:
     """``trainer.train`` under one progress bar on stderr, instead of transformers' two that write to stdout."""
     progress = StderrProgress(name, getattr(trainer, "evaluator", None))
-    for kind in (PrinterCallback, ProgressCallback):  # subclasses too: before ours is one of them
-        trainer.remove_callback(kind)
+    for callback_class in (PrinterCallback, ProgressCallback):  # subclasses too: before ours is one of them
+        trainer.remove_callback(callback_class)
     trainer.add_callback(progress)
-    stops_early = any(isinstance(each, EarlyStoppingCallback) for each in trainer.callback_handler.callbacks)
+    callbacks = trainer.callback_handler.callbacks
+    stops_early = any(isinstance(callback, EarlyStoppingCallback) for callback in callbacks)
     if checkpoint is not None and folder.is_finished and stops_early:  # it may have ended the run here
         trainer.args.max_steps = step_of(checkpoint)
+    resume_from_checkpoint = None if checkpoint is None else str(checkpoint)
     try:
         with naming_full_disk(folder.path):
-            trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+            trainer.train(resume_from_checkpoint=resume_from_checkpoint)
     finally:
         progress.close()
 
@@ -460,35 +512,47 @@ class CrossLingualDataCollator(SentenceTransformerDataCollator):
         if not features:
             return {}
         for row in features:
-            if bad := [name for name, value in row.items() if value is None or name == "translation"]:
-                raise ValueError(
-                    f"expected columns of text, such as source and target, got {row[bad[0]]!r} in the column {bad[0]}; "
-                    "drop rows without text, and make one column of each key: dataset.flatten().rename_columns(…)"
-                )
-        names = [name for name in features[0] if name.endswith(SUFFIX) and name.removesuffix(SUFFIX) in features[0]]
-        batch = super().__call__([{k: v for k, v in row.items() if k not in names} for row in features])
-        for name in names if self.languages is not None else ():
+            for name, value in row.items():
+                if value is None or name == "translation":
+                    raise ValueError(
+                        f"expected columns of text, such as source and target, got {value!r} in the column {name}; "
+                        "drop rows without text, and make one column of each key: dataset.flatten().rename_columns(…)"
+                    )
+        columns = features[0]
+        language_columns = [name for name in columns if name.endswith(SUFFIX) and name.removesuffix(SUFFIX) in columns]
+        text_rows = []
+        for row in features:
+            text_rows.append({name: value for name, value in row.items() if name not in language_columns})
+        batch = super().__call__(text_rows)
+        if self.languages is None:
+            return batch
+        for name in language_columns:
             # The trainer cuts a batch into columns by prefix: source_language arrives as source's "language".
             codes = [row[name] for row in features]
-            ids = {code: self._id(code) for code in dict.fromkeys(codes)}
+            ids = {code: self._language_id(code) for code in dict.fromkeys(codes)}
             batch[name] = torch.tensor([ids[code] for code in codes])
         return batch
 
-    def _id(self, language: str) -> int:
-        known = self.languages or {}
-        name = match_language(language, known)
+    def _language_id(self, language: str) -> int:
+        languages = self.languages or {}
+        name = match_language(language, languages)
         if name is None:
             raise ValueError(
-                f"the loss knows the languages {', '.join(known)}: a row is in {language!r}; add it to the loss's "
+                f"the loss knows the languages {', '.join(languages)}: a row is in {language!r}; add it to the loss's "
                 "languages=, or drop the rows."
             )
-        return known[name]
+        return languages[name]
 
 
-def _check_columns(data: Any) -> None:
+def _datasets_of(data: TrainingData | None) -> list[Any]:
+    """Return the data sets that a trainer gets: one, or several by name."""
+    return list(data.values()) if isinstance(data, dict) else [data]
+
+
+def _check_columns(data: TrainingData | None) -> None:
     """Raise ``ValueError`` for columns of lists, such as a parallel text's word alignments, which no model reads."""
-    for part in data.values() if isinstance(data, dict) else [data]:
-        features = getattr(part, "features", None) or {}
+    for dataset in _datasets_of(data):
+        features = getattr(dataset, "features", None) or {}
         lists = [
             name for name, kind in features.items() if name not in DEFAULT_LABEL_COLUMNS and _is_list_of_values(kind)
         ]
@@ -506,38 +570,44 @@ def _is_list_of_values(kind: Any) -> bool:
     return isinstance(kind.feature, Value) or _is_list_of_values(kind.feature)
 
 
-def _check_texts(data: Any) -> None:
+def _check_texts(data: TrainingData | None) -> None:
     """Raise ``ValueError`` for texts that are ``None``."""
-    for part in data.values() if isinstance(data, dict) else [data]:
-        for name in part.column_names if isinstance(part, Dataset) else ():
+    for dataset in _datasets_of(data):
+        if not isinstance(dataset, Dataset):
+            continue
+        for name in dataset.column_names:
             # The table also has the rows that `filter` dropped, so that only a column with None is read to be sure.
-            if part.data.column(name).null_count and part.with_format("arrow")[:].column(name).null_count:
+            if dataset.data.column(name).null_count and dataset.with_format("arrow")[:].column(name).null_count:
                 raise ValueError(
                     f"expected text in every row, got None in the column {name}; drop these rows: dataset.filter(…)"
                 )
 
 
-def _warn_of_column_order(data: Any) -> None:
+def _warn_of_column_order(data: TrainingData | None) -> None:
     """Warn of data sets whose first two columns are not those called source and target."""
-    for part in data.values() if isinstance(data, dict) else [data]:
-        if warning := column_order_warning(getattr(part, "column_names", None) or []):
+    for dataset in _datasets_of(data):
+        if warning := column_order_warning(getattr(dataset, "column_names", None) or []):
             logger.warning("%s", warning, extra={"at_once": True})
 
 
-_LANGUAGES = re.compile(r"(.+_)?lang(uage)?")
+_LANGUAGE_COLUMN = re.compile(r"(.+_)?lang(uage)?")
 
 
 def _stray_language_columns(columns: Sequence[str]) -> list[str]:
     """Names of the columns of languages that do not belong to a text column, as ``source_language`` does to source."""
-    named = [name for name in columns if _LANGUAGES.fullmatch(name)]
-    return [name for name in named if not (name.endswith(SUFFIX) and name.removesuffix(SUFFIX) in columns)]
+    stray: list[str] = []
+    for name in columns:
+        belongs_to_text = name.endswith(SUFFIX) and name.removesuffix(SUFFIX) in columns
+        if _LANGUAGE_COLUMN.fullmatch(name) and not belongs_to_text:
+            stray.append(name)
+    return stray
 
 
 def _without_languages(data: Any) -> Any:
     """Leave out columns of languages, such as ``lang``, which sentence-transformers would read as another text."""
     if isinstance(data, dict):
-        parts = {name: _without_languages(part) for name, part in data.items()}
-        return type(data)(parts)
+        datasets = {name: _without_languages(dataset) for name, dataset in data.items()}
+        return type(data)(datasets)
     if names := _stray_language_columns(getattr(data, "column_names", None) or []):
         logger.warning(
             f"the data have columns of languages, not text, which are ignored: {', '.join(names)}. Losses read the "
@@ -547,7 +617,7 @@ def _without_languages(data: Any) -> Any:
     return data
 
 
-def check_prompts(prompts: Any, data: Any) -> None:
+def check_prompts(prompts: Any, data: TrainingData | None) -> None:
     """Raise ``ValueError`` for prompts of columns that the training data do not have.
 
     Args:
@@ -556,12 +626,12 @@ def check_prompts(prompts: Any, data: Any) -> None:
     """
     if not isinstance(prompts, Mapping) or data is None:
         return
-    parts = dict(data) if isinstance(data, dict) else {"": data}
-    columns = {name: part.column_names for name, part in parts.items()}
+    datasets: dict[str, Any] = dict(data) if isinstance(data, dict) else {"": data}
+    columns = {name: dataset.column_names for name, dataset in datasets.items()}
     if None in columns.values():  # a stream that does not know them
         return
     all_columns = list(dict.fromkeys(itertools.chain.from_iterable(columns.values())))
-    unknown = [key for key in prompts if key not in all_columns and key not in parts]
+    unknown = [key for key in prompts if key not in all_columns and key not in datasets]
     for key, texts in prompts.items():
         if isinstance(texts, Mapping):
             unknown += [f"{key}.{column}" for column in texts if column not in columns.get(key, all_columns)]
@@ -575,14 +645,14 @@ def check_prompts(prompts: Any, data: Any) -> None:
 def named_prompt(model: Any, name: str) -> str:
     """Return a prompt of a model, or ``ValueError`` with the names that it has."""
     if name not in model.prompts:
-        known = ", ".join(model.prompts) or "none"
-        raise ValueError(f"prompt_name must be one of the model's prompts ({known}): got {name!r}.")
+        names = ", ".join(model.prompts) or "none"
+        raise ValueError(f"prompt_name must be one of the model's prompts ({names}): got {name!r}.")
     return model.prompts[name]
 
 
 def masked_language_modeling_heads(loss: nn.Module) -> list[VocabularyHead]:
     """Return the vocabulary heads of masked language modeling; all terms of a sum share one."""
-    return [part.head for part in loss.modules() if isinstance(part, TranslationLanguageModelingLoss)]
+    return [module.head for module in loss.modules() if isinstance(module, TranslationLanguageModelingLoss)]
 
 
 def early_stopping(arguments: TrainerArguments) -> EarlyStoppingCallback:
@@ -613,10 +683,14 @@ class WholeRounds(BatchSampler):
         ValueError: Not one whole round.
     """
 
-    def __init__(self, batches: Any, processes: int) -> None:
-        self.batches, self.processes = batches, processes
-        # accelerate tells the epoch to the sampler's sampler; without a size it deals short batches too.
-        self.sampler, self.batch_size, self.drop_last = batches, None, True  # type: ignore[assignment]
+    def __init__(self, batches: BatchSampler, processes: int) -> None:
+        self.batches = batches
+        self.processes = processes
+        # accelerate tells the epoch to the sampler's sampler.
+        self.sampler = batches  # type: ignore[assignment]
+        # Without a size it deals short batches too.
+        self.batch_size = None  # type: ignore[assignment]
+        self.drop_last = True
         if len(self) == 0:
             raise ValueError(
                 f"{processes} processes need {processes} batches an epoch: the data give {len(batches)}; lower the "
@@ -648,7 +722,8 @@ def own_state(loss: nn.Module, model: nn.Module) -> dict[str, Tensor]:
 def save_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> None:
     """Write :func:`own_state` to ``folder/loss.safetensors``; where nothing is owned, remove what another run left."""
     path = Path(folder) / LOSS_STATE_NAME
-    if state := {name: tensor.detach().cpu().contiguous() for name, tensor in own_state(loss, model).items()}:
+    state = {name: tensor.detach().cpu().contiguous() for name, tensor in own_state(loss, model).items()}
+    if state:
         with atomic_path(path) as temporary:
             save_file(state, temporary)
     else:
@@ -669,8 +744,9 @@ def load_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> No
             "from a checkpoint of this one, or start again from the model."
         )
     saved = load_file(path) if path.exists() else {}
-    shapes = [{(name, tensor.shape) for name, tensor in tensors.items()} for tensors in (state, saved)]
-    if unlike := sorted({name for name, _ in shapes[0] ^ shapes[1]}):
+    shapes = {(name, tensor.shape) for name, tensor in state.items()}
+    saved_shapes = {(name, tensor.shape) for name, tensor in saved.items()}
+    if unlike := sorted({name for name, _ in shapes ^ saved_shapes}):
         raise ValueError(
             f"{path} does not fit this loss: {', '.join(unlike[:5])} are missing, unknown or of another shape; "
             "resume with the recipe that wrote it."
@@ -737,10 +813,10 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
 
     def __init__(
         self,
-        model: Any = None,
-        args: Any = None,
-        train_dataset: Any = None,
-        eval_dataset: Any = None,
+        model: SentenceTransformer | None = None,
+        args: BaseTrainingArguments | None = None,
+        train_dataset: TrainingData | None = None,
+        eval_dataset: TrainingData | None = None,
         loss: Any = None,
         evaluator: Any = None,
         data_collator: Any = None,
@@ -750,8 +826,8 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
             _check_columns(train_dataset)
         _check_texts(train_dataset)  # before ST reads them for the card
         _warn_of_column_order(train_dataset)
-        if isinstance(args, EncoderArguments) and args.prompt_name is not None and args.prompts is None:  # type: ignore[attr-defined]
-            args = replaced(args, prompts=named_prompt(model, args.prompt_name))  # type: ignore[type-var]
+        if isinstance(args, EncoderArguments) and args.prompt_name is not None and args.prompts is None:
+            args = replaced(args, prompts=named_prompt(model, args.prompt_name))
         super().__init__(
             model,
             args,
@@ -764,8 +840,8 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
         )
         self._check_vocabulary_head()
         mark_saved(self._own_state().values())
-        known = (getattr(part, "languages", None) for part in self._all_losses().modules())
-        languages = next(filter(None, known), None)
+        languages_of_losses = [getattr(module, "languages", None) for module in self._all_losses().modules()]
+        languages = next(filter(None, languages_of_losses), None)
         if languages and isinstance(self.data_collator, CrossLingualDataCollator):
             ids = {name: number for number, name in enumerate(languages)}
             self.data_collator = dataclasses.replace(self.data_collator, languages=ids)
@@ -829,8 +905,8 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
     def get_batch_sampler(self, dataset: Any, *args: Any, **kwargs: Any) -> Any:
         # ST's sampler takes languages for texts: as all rows have the same, each batch would be one row.
         if self.args.batch_sampler in (BatchSamplers.NO_DUPLICATES, BatchSamplers.NO_DUPLICATES_HASHED):
-            languages = [name for name in dataset.column_names or [] if _LANGUAGES.fullmatch(name)]
-            dataset = dataset.remove_columns(languages)
+            language_columns = [name for name in dataset.column_names or [] if _LANGUAGE_COLUMN.fullmatch(name)]
+            dataset = dataset.remove_columns(language_columns)
         sampler = super().get_batch_sampler(dataset, *args, **kwargs)
         return sampler if isinstance(self.train_dataset, dict) else self._in_rounds(sampler)
 
