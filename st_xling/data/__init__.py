@@ -21,42 +21,38 @@ brings hard negatives, also ``negative_1``, ``negative_2``, …
 - ``retrieval``: queries, passages and qrels: BEIR, Mr.TyDi, MIRACL, TREC
 - ``reranking``: candidate pools and labeled pairs for cross-encoders
 
-Importing this package does not import ``datasets``; reading does.
+All names are loaded on first use.
 """
 
-from st_xling.data.check import Fault, ParallelTextError
-from st_xling.data.hard_translation_sets import HARD_CATEGORIES, HardTranslation, hard_translations
-from st_xling.data.holdout import hold_out
-from st_xling.data.leak import LeakError, LeakReport, drop_leaks, leaks, load_evaluation_specs, refuse_leaks
-from st_xling.data.pairs import COLUMNS, sample_rows
-from st_xling.data.read import load_data_specs, load_pairs, parse_data_spec
-from st_xling.data.sides import orient
-from st_xling.data.spec import DataSpec
-from st_xling.data.test_sets import BuccCorpus, read_bucc, read_tatoeba
-from st_xling.data.texts_by_language import load_texts
+from __future__ import annotations
 
-__all__ = [
-    "COLUMNS",
-    "HARD_CATEGORIES",
-    "BuccCorpus",
-    "DataSpec",
-    "Fault",
-    "HardTranslation",
-    "LeakError",
-    "LeakReport",
-    "ParallelTextError",
-    "drop_leaks",
-    "hard_translations",
-    "hold_out",
-    "leaks",
-    "load_data_specs",
-    "load_evaluation_specs",
-    "load_pairs",
-    "load_texts",
-    "orient",
-    "parse_data_spec",
-    "read_bucc",
-    "read_tatoeba",
-    "refuse_leaks",
-    "sample_rows",
-]
+from typing import TYPE_CHECKING
+
+from st_xling.utils.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from st_xling.data.check import Fault as Fault
+    from st_xling.data.check import ParallelTextError as ParallelTextError
+    from st_xling.data.hard_translation_sets import HARD_CATEGORIES as HARD_CATEGORIES
+    from st_xling.data.hard_translation_sets import HardTranslation as HardTranslation
+    from st_xling.data.hard_translation_sets import hard_translations as hard_translations
+    from st_xling.data.holdout import hold_out as hold_out
+    from st_xling.data.leak import LeakError as LeakError
+    from st_xling.data.leak import LeakReport as LeakReport
+    from st_xling.data.leak import drop_leaks as drop_leaks
+    from st_xling.data.leak import leaks as leaks
+    from st_xling.data.leak import load_evaluation_specs as load_evaluation_specs
+    from st_xling.data.leak import refuse_leaks as refuse_leaks
+    from st_xling.data.pairs import COLUMNS as COLUMNS
+    from st_xling.data.pairs import sample_rows as sample_rows
+    from st_xling.data.read import load_data_specs as load_data_specs
+    from st_xling.data.read import load_pairs as load_pairs
+    from st_xling.data.read import parse_data_spec as parse_data_spec
+    from st_xling.data.sides import orient as orient
+    from st_xling.data.spec import DataSpec as DataSpec
+    from st_xling.data.test_sets import BuccCorpus as BuccCorpus
+    from st_xling.data.test_sets import read_bucc as read_bucc
+    from st_xling.data.test_sets import read_tatoeba as read_tatoeba
+    from st_xling.data.texts_by_language import load_texts as load_texts
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

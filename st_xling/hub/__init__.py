@@ -5,19 +5,21 @@
 - ``dataset``: publishes a file of pairs as a data set, with a card
 """
 
-from st_xling.hub.card import card_text, write_card
-from st_xling.hub.card_facts import CardOptions
-from st_xling.hub.dataset import DatasetReport, push_dataset
-from st_xling.hub.push import HubError, PushReport, published_files, push_model
+from __future__ import annotations
 
-__all__ = [
-    "CardOptions",
-    "DatasetReport",
-    "HubError",
-    "PushReport",
-    "card_text",
-    "published_files",
-    "push_dataset",
-    "push_model",
-    "write_card",
-]
+from typing import TYPE_CHECKING
+
+from st_xling.utils.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from st_xling.hub.card import card_text as card_text
+    from st_xling.hub.card import write_card as write_card
+    from st_xling.hub.card_facts import CardOptions as CardOptions
+    from st_xling.hub.dataset import DatasetReport as DatasetReport
+    from st_xling.hub.dataset import push_dataset as push_dataset
+    from st_xling.hub.push import HubError as HubError
+    from st_xling.hub.push import PushReport as PushReport
+    from st_xling.hub.push import published_files as published_files
+    from st_xling.hub.push import push_model as push_model
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -21,34 +21,41 @@ tokens, imported here, where recipes and the contract tests find it. :class:`Gat
 all processes.
 """
 
-from st_xling.losses.base import CombinedLoss as CombinedLoss
-from st_xling.losses.base import CrossLingualLoss as CrossLingualLoss
-from st_xling.losses.base import Term as Term
-from st_xling.losses.base import TokenLevelLoss as TokenLevelLoss
-from st_xling.losses.base import make as make
-from st_xling.losses.cached import CachedLoss as CachedLoss
-from st_xling.losses.cross_unmasking_loss import CrossUnmaskingLoss as CrossUnmaskingLoss
-from st_xling.losses.embedding_distance_loss import EmbeddingDistanceLoss as EmbeddingDistanceLoss
-from st_xling.losses.embedding_distance_loss import embedding_distance as embedding_distance
-from st_xling.losses.gather import GatheredBatch as GatheredBatch
-from st_xling.losses.in_batch_ranking_loss import InBatchRankingLoss as InBatchRankingLoss
-from st_xling.losses.koleo_loss import KoleoLoss as KoleoLoss
-from st_xling.losses.koleo_loss import koleo as koleo
-from st_xling.losses.language_contrastive_loss import LanguageContrastiveLoss as LanguageContrastiveLoss
-from st_xling.losses.language_contrastive_loss import language_contrastive as language_contrastive
-from st_xling.losses.representation_translation_loss import (
-    RepresentationTranslationLoss as RepresentationTranslationLoss,
-)
-from st_xling.losses.semantic_contrastive_loss import SemanticContrastiveLoss as SemanticContrastiveLoss
-from st_xling.losses.semantic_contrastive_loss import semantic_contrastive as semantic_contrastive
-from st_xling.losses.siamese_contrastive_loss import SiameseContrastiveLoss as SiameseContrastiveLoss
-from st_xling.losses.siamese_contrastive_loss import siamese_contrastive as siamese_contrastive
-from st_xling.losses.translation_language_modeling_loss import (
-    TranslationLanguageModelingLoss as TranslationLanguageModelingLoss,
-)
-from st_xling.losses.translation_ranking_loss import TranslationRankingLoss as TranslationRankingLoss
-from st_xling.losses.translation_ranking_loss import translation_ranking as translation_ranking
-from st_xling.losses.word_alignment_loss import WordAlignmentLoss as WordAlignmentLoss
-from st_xling.losses.word_alignment_loss import word_alignment as word_alignment
+from __future__ import annotations
 
-__all__ = sorted(name for name, value in globals().items() if getattr(value, "__module__", "").startswith("st_xling"))
+from typing import TYPE_CHECKING
+
+from st_xling.utils.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from st_xling.losses.base import CombinedLoss as CombinedLoss
+    from st_xling.losses.base import CrossLingualLoss as CrossLingualLoss
+    from st_xling.losses.base import Term as Term
+    from st_xling.losses.base import TokenLevelLoss as TokenLevelLoss
+    from st_xling.losses.base import make as make
+    from st_xling.losses.cached import CachedLoss as CachedLoss
+    from st_xling.losses.cross_unmasking_loss import CrossUnmaskingLoss as CrossUnmaskingLoss
+    from st_xling.losses.embedding_distance_loss import EmbeddingDistanceLoss as EmbeddingDistanceLoss
+    from st_xling.losses.embedding_distance_loss import embedding_distance as embedding_distance
+    from st_xling.losses.gather import GatheredBatch as GatheredBatch
+    from st_xling.losses.in_batch_ranking_loss import InBatchRankingLoss as InBatchRankingLoss
+    from st_xling.losses.koleo_loss import KoleoLoss as KoleoLoss
+    from st_xling.losses.koleo_loss import koleo as koleo
+    from st_xling.losses.language_contrastive_loss import LanguageContrastiveLoss as LanguageContrastiveLoss
+    from st_xling.losses.language_contrastive_loss import language_contrastive as language_contrastive
+    from st_xling.losses.representation_translation_loss import (
+        RepresentationTranslationLoss as RepresentationTranslationLoss,
+    )
+    from st_xling.losses.semantic_contrastive_loss import SemanticContrastiveLoss as SemanticContrastiveLoss
+    from st_xling.losses.semantic_contrastive_loss import semantic_contrastive as semantic_contrastive
+    from st_xling.losses.siamese_contrastive_loss import SiameseContrastiveLoss as SiameseContrastiveLoss
+    from st_xling.losses.siamese_contrastive_loss import siamese_contrastive as siamese_contrastive
+    from st_xling.losses.translation_language_modeling_loss import (
+        TranslationLanguageModelingLoss as TranslationLanguageModelingLoss,
+    )
+    from st_xling.losses.translation_ranking_loss import TranslationRankingLoss as TranslationRankingLoss
+    from st_xling.losses.translation_ranking_loss import translation_ranking as translation_ranking
+    from st_xling.losses.word_alignment_loss import WordAlignmentLoss as WordAlignmentLoss
+    from st_xling.losses.word_alignment_loss import word_alignment as word_alignment
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

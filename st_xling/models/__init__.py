@@ -1,16 +1,23 @@
 """Encoders: a tiny one, any Hub encoder, the vocabulary and RTL heads; post-processing; word alignment."""
 
-from st_xling.models.align import align_words as align_words
-from st_xling.models.align import split_words as split_words
-from st_xling.models.align import word_similarities as word_similarities
-from st_xling.models.backbones import Backbone as Backbone
-from st_xling.models.backbones import backbone as backbone
-from st_xling.models.heads import RepresentationTranslationHead as RepresentationTranslationHead
-from st_xling.models.heads import VocabularyHead as VocabularyHead
-from st_xling.models.normalization import Postprocessing as Postprocessing
-from st_xling.models.normalization import fit_postprocessing as fit_postprocessing
-from st_xling.models.tiny import tiny_encoder as tiny_encoder
-from st_xling.models.tiny import train_tokenizer as train_tokenizer
-from st_xling.models.view import load_encoder as load_encoder
+from __future__ import annotations
 
-__all__ = sorted(name for name, value in globals().items() if getattr(value, "__module__", "").startswith("st_xling"))
+from typing import TYPE_CHECKING
+
+from st_xling.utils.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from st_xling.models.align import align_words as align_words
+    from st_xling.models.align import split_words as split_words
+    from st_xling.models.align import word_similarities as word_similarities
+    from st_xling.models.backbones import Backbone as Backbone
+    from st_xling.models.backbones import backbone as backbone
+    from st_xling.models.heads import RepresentationTranslationHead as RepresentationTranslationHead
+    from st_xling.models.heads import VocabularyHead as VocabularyHead
+    from st_xling.models.normalization import Postprocessing as Postprocessing
+    from st_xling.models.normalization import fit_postprocessing as fit_postprocessing
+    from st_xling.models.tiny import tiny_encoder as tiny_encoder
+    from st_xling.models.tiny import train_tokenizer as train_tokenizer
+    from st_xling.models.view import load_encoder as load_encoder
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

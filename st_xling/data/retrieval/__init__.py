@@ -6,25 +6,22 @@
 - ``training_text``: query-passage pairs to train on
 """
 
-from st_xling.data.retrieval.files import Passages, read_qrels, read_queries
-from st_xling.data.retrieval.retrieval_set import (
-    RetrievalSet,
-    load_retrieval_specs,
-    read_retrieval_set,
-    read_xquad_r,
-    sample_queries,
-)
-from st_xling.data.retrieval.training_text import load_query_passage_specs, query_passages
+from __future__ import annotations
 
-__all__ = [
-    "Passages",
-    "RetrievalSet",
-    "load_query_passage_specs",
-    "load_retrieval_specs",
-    "query_passages",
-    "read_qrels",
-    "read_queries",
-    "read_retrieval_set",
-    "read_xquad_r",
-    "sample_queries",
-]
+from typing import TYPE_CHECKING
+
+from st_xling.utils.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from st_xling.data.retrieval.files import Passages as Passages
+    from st_xling.data.retrieval.files import read_qrels as read_qrels
+    from st_xling.data.retrieval.files import read_queries as read_queries
+    from st_xling.data.retrieval.retrieval_set import RetrievalSet as RetrievalSet
+    from st_xling.data.retrieval.retrieval_set import load_retrieval_specs as load_retrieval_specs
+    from st_xling.data.retrieval.retrieval_set import read_retrieval_set as read_retrieval_set
+    from st_xling.data.retrieval.retrieval_set import read_xquad_r as read_xquad_r
+    from st_xling.data.retrieval.retrieval_set import sample_queries as sample_queries
+    from st_xling.data.retrieval.training_text import load_query_passage_specs as load_query_passage_specs
+    from st_xling.data.retrieval.training_text import query_passages as query_passages
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

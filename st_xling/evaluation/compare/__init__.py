@@ -6,7 +6,18 @@
 - ``run``: :func:`compare_models`: all tasks of all models, resumed where they were stopped; a table, and a page of HTML
 """
 
-from st_xling.evaluation.compare.data import ComparisonData, load_comparison_data
-from st_xling.evaluation.compare.run import ComparisonReport, ModelSpec, compare_models, parse_models
+from __future__ import annotations
 
-__all__ = ["ComparisonData", "ComparisonReport", "ModelSpec", "compare_models", "load_comparison_data", "parse_models"]
+from typing import TYPE_CHECKING
+
+from st_xling.utils.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from st_xling.evaluation.compare.data import ComparisonData as ComparisonData
+    from st_xling.evaluation.compare.data import load_comparison_data as load_comparison_data
+    from st_xling.evaluation.compare.run import ComparisonReport as ComparisonReport
+    from st_xling.evaluation.compare.run import ModelSpec as ModelSpec
+    from st_xling.evaluation.compare.run import compare_models as compare_models
+    from st_xling.evaluation.compare.run import parse_models as parse_models
+
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)
