@@ -26,6 +26,7 @@ from __future__ import annotations
 import contextlib
 import fnmatch
 import hashlib
+import itertools
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,7 +38,7 @@ from typing import Any, NamedTuple
 from st_xling.reproduce.paper_files import read_common, read_paper
 from st_xling.utils.options import check_choice
 
-_NAME = re.compile(r"\{([\w-]+)\}")
+_NAME_IN_BRACES = re.compile(r"\{([\w-]+)\}")
 
 SCALES = ("tiny", "small", "paper")
 
@@ -89,6 +90,11 @@ class Step:
         return self.words[0] == "python"
 
     @property
+    def reads_data(self) -> bool:
+        """True if the command names the folder of data."""
+        return any("{data}" in word for word in self.words)
+
+    @property
     def folder(self) -> str:
         """Folder of the model, in the output folder."""
         return f"models/{self.id}"
@@ -105,7 +111,9 @@ class Step:
             words += ["--seed", str(self.seed or 0)]
         if self.trains or self.fine_tunes:
             words += ["--out", self.folder]
-        return words if self.trains else [*words, "--json", self.result]
+        if not self.trains:
+            words += ["--json", self.result]
+        return words
 
     def closure(self) -> Iterator[Step]:
         """Yield the step and all below it, those first that others need."""
@@ -114,7 +122,7 @@ class Step:
         yield self
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """A value of a table: for each seed the step, and the paths of the value in its JSON."""
 
     steps: tuple[Step, ...]
@@ -133,16 +141,19 @@ class Table:
 
     title: str
     note: str
-    cells: dict[str, dict[str, Cell]]
+    cells: dict[str, dict[str, TableCell]]
     compare: list[tuple[str, str]]
     entry: Mapping[str, Any]
 
     def steps(self) -> list[Step]:
         """Return all steps that it needs, in an order in which they can be run."""
+        cells = itertools.chain.from_iterable(row.values() for row in self.cells.values())
+        steps: list[Step] = []
         # One seed after the other: an interrupted run has whole tables of the first.
-        by_cell = [cell.steps for row in self.cells.values() for cell in row.values()]
-        last = [step for one_seed in zip(*by_cell) for step in one_seed]
-        return _distinct(step for end in last for step in end.closure())
+        for steps_of_seed in zip(*(cell.steps for cell in cells)):
+            for step in steps_of_seed:
+                steps += step.closure()
+        return _distinct(steps)
 
 
 @dataclass(frozen=True)
@@ -170,8 +181,10 @@ class Paper:
     @property
     def file_name(self) -> str:
         """Name of its files, without their endings."""
-        name = re.sub(r"[^A-Za-z0-9]+", "-", self.model_name) + ("-fp32" if self.float32 else "")
-        return "-".join([self.name, self.scale, name, "seeds" if self.seeds[1:] else "seed", *map(str, self.seeds)])
+        model = re.sub(r"[^A-Za-z0-9]+", "-", self.model_name)
+        precision = "-fp32" if self.float32 else ""
+        seeds = "seeds" if len(self.seeds) > 1 else "seed"
+        return "-".join([self.name, self.scale, f"{model}{precision}", seeds, *map(str, self.seeds)])
 
     @property
     def model_name(self) -> str:
@@ -180,11 +193,14 @@ class Paper:
 
     def steps(self) -> list[Step]:
         """Return all steps that the tables need, each once, in an order in which they can be run."""
-        return _distinct(step for table in self.tables.values() for step in table.steps())
+        steps: list[Step] = []
+        for table in self.tables.values():
+            steps += table.steps()
+        return _distinct(steps)
 
     def check_data(self, data: str | Path | None) -> None:
         """Raise ``ValueError`` if the steps read a folder of data and it is not there."""
-        if not any("{data}" in word for step in self.steps() for word in step.words):
+        if not any(step.reads_data for step in self.steps()):
             return
         if data is None:
             raise ValueError("these tables are made from real text: name its folder (--data, or ST_XLING_DATA).")
@@ -194,7 +210,9 @@ class Paper:
     def shown(self, step: Step) -> str:
         """Return the step's command as a user types it in the output folder, without folders of this machine."""
         words = [word.replace(self.model, self.model_name).replace("{data}", "DATA") for word in step.command()]
-        return shlex.join(words if step.is_python else ["st-xling", *words])
+        if not step.is_python:
+            words = ["st-xling", *words]
+        return shlex.join(words)
 
 
 def base_names(paper: str) -> list[str]:
@@ -202,7 +220,7 @@ def base_names(paper: str) -> list[str]:
     return [*read_common()["bases"], *read_paper(paper).get("bases", {})]
 
 
-def _distinct(steps: Iterator[Step]) -> list[Step]:
+def _distinct(steps: Iterable[Step]) -> list[Step]:
     return list({step.id: step for step in steps}.values())
 
 
@@ -232,7 +250,8 @@ def load_paper(
     Raises:
         ValueError: No such paper, table, scale or row; the message names the known ones. A file of another form.
     """
-    content, common = read_paper(name), read_common()
+    content = read_paper(name)
+    common = read_common()
     check_choice("scale of this paper", scale, list(content["settings"]))
     settings = {**common["settings"][scale], **content["settings"][scale]}
     bases = {**common["bases"], **content.get("bases", {})}
@@ -242,63 +261,79 @@ def load_paper(
         settings["model"] = str(Path(model).resolve()) if Path(model).is_dir() else model
     start = settings["model"].strip("{}")
     settings |= settings.pop("with", {}).get(start, {})
-    for table in tables:  # before torch is imported, to measure
+    reader = _TableReader(settings, bases, content.get("models", {}), content["evaluations"], tuple(seeds))
+
+    # The names of tables and rows are checked before torch is imported, to measure which precision is faster.
+    for table in tables:
         check_choice(f"table at scale {scale}", table, list(content["tables"]))
+    labels: list[str] = []
     with contextlib.suppress(RecursionError):  # named below
-        reader = _Reader(settings, bases, content.get("models", {}), content["evaluations"], tuple(seeds))
-        entries = [entry for key, entry in content["tables"].items() if key in tables or not tables]
-        _check_rows(rows, (label for entry in entries for label in reader.labels(entry)))
-    float32 = (precision or _fastest()) == "fp32"
-    settings |= _FLOAT32 if float32 else {}
-    reader = _Reader(settings, bases, content.get("models", {}), content["evaluations"], tuple(seeds))
+        for key, entry in content["tables"].items():
+            if key in tables or not tables:
+                labels += reader.labels(entry)
+        _check_rows(rows, labels)
+
+    float32 = (precision or _faster_precision()) == "fp32"
+    if float32:
+        reader = replace(reader, settings={**settings, **_FLOAT32})
     try:
         read = {key: reader.table(entry) for key, entry in content["tables"].items()}
     except RecursionError:
         raise ValueError(f"{name}: a setting or model must not name itself, directly or by others.") from None
-    whole = {key: table for key, table in read.items() if table.cells}
+    all_tables = {key: table for key, table in read.items() if table.cells}
     for table in tables:
-        check_choice(f"table at scale {scale}", table, list(whole))
-    found = {key: table for key, table in whole.items() if key in tables or not tables}
-    _check_rows(rows, (label for table in found.values() for label in table.cells))
+        check_choice(f"table at scale {scale}", table, list(all_tables))
+    chosen = {key: table for key, table in all_tables.items() if key in tables or not tables}
+    _check_rows(rows, itertools.chain.from_iterable(table.cells for table in chosen.values()))
     if rows:
-        found = {key: _only(table, rows) for key, table in found.items()}
-        found = {key: table for key, table in found.items() if table.cells}
-    return Paper(Path(name).stem, name, content["paper"], scale, start, float32, tuple(seeds), found, whole)
+        chosen = {key: _with_rows(table, rows) for key, table in chosen.items()}
+        chosen = {key: table for key, table in chosen.items() if table.cells}
+    return Paper(Path(name).stem, name, content["paper"], scale, start, float32, tuple(seeds), chosen, all_tables)
 
 
 def _check_rows(rows: Sequence[str], labels: Iterable[str]) -> None:
     """Raise ``ValueError`` for a row, or a pattern of rows, that none of the labels fits."""
-    known = list(dict.fromkeys(labels))
+    distinct = list(dict.fromkeys(labels))
     for row in rows:
-        if not fnmatch.filter(known, row):
-            check_choice("row", row, known)
+        if not fnmatch.filter(distinct, row):
+            check_choice("row", row, distinct)
 
 
-def _fastest() -> str:
+def _faster_precision() -> str:
     import torch
 
     from st_xling.utils.precision import prefers_bfloat16
 
     accelerator = torch.accelerator.current_accelerator(check_available=True)
-    return "bf16" if prefers_bfloat16("cpu" if accelerator is None else accelerator.type) else "fp32"
+    device = "cpu" if accelerator is None else accelerator.type
+    return "bf16" if prefers_bfloat16(device) else "fp32"
 
 
-def _only(table: Table, rows: Sequence[str]) -> Table:
-    chosen = {label for row in rows for label in fnmatch.filter(table.cells, row)}
-    cells = {label: row for label, row in table.cells.items() if label in chosen}
-    return replace(table, cells=cells, compare=[pair for pair in table.compare if chosen.issuperset(pair)])
+def _with_rows(table: Table, rows: Sequence[str]) -> Table:
+    """Return a table with the rows that fit a label or pattern, in their order."""
+    labels = set(itertools.chain.from_iterable(fnmatch.filter(table.cells, row) for row in rows))
+    cells = {label: row for label, row in table.cells.items() if label in labels}
+    return replace(table, cells=cells, compare=[pair for pair in table.compare if labels.issuperset(pair)])
 
 
 @cache
-def _split(command: str) -> tuple[str, ...]:
+def _split_command(command: str) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(command))  # nearly all the time that reading takes; rows and columns share commands
     except ValueError as error:
         raise ValueError(f"{error} in the command {command!r}.") from error
 
 
-@dataclass
-class _Reader:
+class _Expanded(NamedTuple):
+    """A row or column of a file; where its label names a list of the scale, of one element of the list."""
+
+    label: str
+    values: dict[str, Any]
+    entry: Any
+
+
+@dataclass(frozen=True)
+class _TableReader:
     """Settings of one scale, and the templates of commands that they fill."""
 
     settings: Mapping[str, Any]
@@ -309,43 +344,58 @@ class _Reader:
 
     def labels(self, entry: Mapping[str, Any]) -> list[str]:
         """Return the labels of the rows of a table."""
-        return [label for label, *_ in self._expanded(entry["rows"])]
+        return [row.label for row in self._expand(entry["rows"])]
 
     def table(self, entry: Mapping[str, Any]) -> Table:
-        cells: dict[str, dict[str, Cell]] = {}
-        for row, row_values, row_entry in self._expanded(entry["rows"]):
-            if isinstance(row_entry, str):
-                row_entry = {"model": row_entry}
-            own = {
-                key: self._fill(str(value), row_values)
-                for key, value in row_entry.items()
-                if key not in ("model", "run", "evaluation")
-            }
-            for column, column_values, column_entry in self._expanded(entry["columns"]):
+        """Return a table of a file with the steps of its cells."""
+        cells: dict[str, dict[str, TableCell]] = {}
+        for row in self._expand(entry["rows"]):
+            row_entry = {"model": row.entry} if isinstance(row.entry, str) else row.entry
+            row_settings = {}
+            for key, value in row_entry.items():
+                if key not in ("model", "run", "evaluation"):
+                    row_settings[key] = self._fill(str(value), row.values)
+            for column in self._expand(entry["columns"]):
+                column_entry = column.entry
                 if isinstance(column_entry, str):
-                    column_entry = {"evaluation": column_entry, "value": column}
-                values = {**column_values, **row_values, **own}
-                values |= {key: each for key, each in column_entry.items() if key not in ("evaluation", "value")}
-                cells.setdefault(row, {})[column] = self._cell(row, row_entry, column_entry, values)
-        pairs = [(self._fill(first, {}), self._fill(second, {})) for first, second in entry.get("compare", ())]
+                    column_entry = {"evaluation": column_entry, "value": column.label}
+                values = {**column.values, **row.values, **row_settings}
+                for key, value in column_entry.items():
+                    if key not in ("evaluation", "value"):
+                        values[key] = value
+                cell = self._cell(row.label, row_entry, column_entry, values)
+                cells.setdefault(row.label, {})[column.label] = cell
+
+        compare = []
+        for first, second in entry.get("compare", ()):
+            pair = (self._fill(first, {}), self._fill(second, {}))
+            if cells.keys() >= set(pair):
+                compare.append(pair)
         note = " ".join(self._fill(entry.get("note", ""), {}).split())
-        compare = [pair for pair in pairs if {*pair} <= cells.keys()]
         return Table(self._fill(entry["title"], {}), note, cells, compare, entry)
 
-    def _cell(self, label: str, row: Mapping[str, Any], column: Mapping[str, Any], values: Mapping[str, Any]) -> Cell:
-        name = row.get("evaluation", column["evaluation"])
-        check_choice(f"evaluation of {label!r}", name, self.evaluations)
-        paths = column["value"] if isinstance(column["value"], list) else [column["value"]]
-        template = self.evaluations[name].replace("{row}", row["run"] if "run" in row else f"{{{row['model']}}}")
-        of = row.get("model", label)
-        called = f"{name} of {values.get(of, of)}"
+    def _cell(
+        self, label: str, row: Mapping[str, Any], column: Mapping[str, Any], values: Mapping[str, Any]
+    ) -> TableCell:
+        evaluation = row.get("evaluation", column["evaluation"])
+        check_choice(f"evaluation of {label!r}", evaluation, self.evaluations)
+        evaluated = row["run"] if "run" in row else f"{{{row['model']}}}"
+        template = self.evaluations[evaluation].replace("{row}", evaluated)
+        model = row.get("model", label)
+        step_name = f"{evaluation} of {values.get(model, model)}"
         draws = template.startswith("transfer")
-        steps = [self._step(called, template, values, seed, seed if draws else None) for seed in self.seeds]
-        # A list that the label does not name: the mean over its elements.
-        known = {_NAME.sub(lambda name: str(values.get(name[1], name[0])), path): None for path in paths}
-        return Cell(tuple(steps), tuple(path for path, _, _ in self._expanded(known)))
+        steps = []
+        for seed in self.seeds:
+            command_seed = seed if draws else None
+            steps.append(self._step(step_name, template, values, seed, command_seed))
 
-    def _step(self, name: str, template: str, values: Mapping[str, Any], seed: int, own_seed: int | None) -> Step:
+        paths = column["value"] if isinstance(column["value"], list) else [column["value"]]
+        filled = [_NAME_IN_BRACES.sub(lambda match: str(values.get(match[1], match[0])), path) for path in paths]
+        # A list that the label does not name: the mean over its elements.
+        expanded = self._expand(dict.fromkeys(filled))
+        return TableCell(tuple(steps), tuple(path.label for path in expanded))
+
+    def _step(self, name: str, template: str, values: Mapping[str, Any], seed: int, command_seed: int | None) -> Step:
         """Return the step of a command, which needs those that train the models it names.
 
         Args:
@@ -353,20 +403,22 @@ class _Reader:
             template: The command.
             values: Values that it is filled with.
             seed: Seed of the models that it names.
-            own_seed: Seed of the command itself; ``None`` for what has none.
+            command_seed: Seed of the command itself; ``None`` for what has none.
         """
         needs: dict[str, Step] = {}
-        words = _split(self._fill(template, values, seed, needs))
+        words = _split_command(self._fill(template, values, seed, needs))
         # The command of what all seeds share is the same, and so is the step.
-        differs = own_seed is not None or any(need.seed is not None for need in needs.values())
-        return Step(f"{name}, seed {seed}" if differs else name, words, tuple(needs.values()), own_seed)
+        depends_on_seed = command_seed is not None or any(need.seed is not None for need in needs.values())
+        if depends_on_seed:
+            name = f"{name}, seed {seed}"
+        return Step(name, words, tuple(needs.values()), command_seed)
 
     def _fill(
         self, template: str, values: Mapping[str, Any], seed: int = 0, needs: dict[str, Step] | None = None
     ) -> str:
-        """Fill in settings, values, and folders of models, which ``needs`` gets; ``{data}`` stays."""
+        """Fill in settings, values, and folders of models, whose steps are added to ``needs``; ``{data}`` stays."""
 
-        def value(match: re.Match[str]) -> str:
+        def replacement(match: re.Match[str]) -> str:
             name = match[1]
             if name == "data":
                 return match[0]
@@ -374,8 +426,8 @@ class _Reader:
                 return str(values[name])
             if name in self.settings:
                 setting = self.settings[name]
-                whole = " ".join(map(str, setting)) if isinstance(setting, list) else str(setting)
-                return self._fill(whole, values, seed, needs)
+                text = " ".join(map(str, setting)) if isinstance(setting, list) else str(setting)
+                return self._fill(text, values, seed, needs)
             check_choice(f"name in {template!r}", name, [*self.settings, *values, *self.bases, *self.models])
             if name in self.bases:  # trained once, for all
                 step = self._step(name, self.bases[name], {}, 0, None)
@@ -385,11 +437,15 @@ class _Reader:
                 needs[step.id] = step
             return step.folder
 
-        return _NAME.sub(value, template)
+        return _NAME_IN_BRACES.sub(replacement, template)
 
-    def _expanded(self, entries: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any], Any]]:
-        """Yield label, values and entry of each row or column; a list of the scale in a label makes several."""
+    def _expand(self, entries: Mapping[str, Any]) -> Iterator[_Expanded]:
+        """Yield each row or column; a list of the scale in a label makes several."""
         for label, entry in entries.items():
-            lists = [name for name in _NAME.findall(label) if isinstance(self.settings.get(name), list)]
-            for values in [{lists[0]: element} for element in self.settings[lists[0]]] if lists else [{}]:
-                yield self._fill(label, values), values, entry
+            lists = [name for name in _NAME_IN_BRACES.findall(label) if isinstance(self.settings.get(name), list)]
+            if not lists:
+                yield _Expanded(self._fill(label, {}), {}, entry)
+                continue
+            for element in self.settings[lists[0]]:
+                values = {lists[0]: element}
+                yield _Expanded(self._fill(label, values), values, entry)

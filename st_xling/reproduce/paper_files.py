@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -11,23 +11,23 @@ from st_xling.training.recipe_files import check_keys, read_yaml
 from st_xling.utils.options import check_choice
 
 COMMON = "common"
-ENDINGS = (".yaml", ".yml")
+PAPER_ENDINGS = (".yaml", ".yml")
 
-_FOLDER = resources.files("st_xling.reproduce") / "papers"
+_PAPERS = resources.files("st_xling.reproduce") / "papers"
 _SECTIONS = ("paper", "settings", "bases", "models", "evaluations", "tables")
-_NEEDED = ("paper", "settings", "evaluations", "tables")
-_OF_TABLES = ("title", "rows", "columns", "factor", "decimals", "paper", "compare", "note", "examples", "picture")
+_REQUIRED_SECTIONS = ("paper", "settings", "evaluations", "tables")
+_TABLE_KEYS = ("title", "rows", "columns", "factor", "decimals", "paper", "compare", "note", "examples", "picture")
 
 
 def paper_names() -> list[str]:
     """Return the names of the papers whose tables are described."""
-    names = sorted(entry.name.removesuffix(".yaml") for entry in _FOLDER.iterdir() if entry.name.endswith(".yaml"))
+    names = sorted(entry.name.removesuffix(".yaml") for entry in _PAPERS.iterdir() if entry.name.endswith(".yaml"))
     return [name for name in names if name != COMMON]
 
 
 def read_common() -> dict[str, Any]:
     """Return what all papers share: settings of each scale, and bases."""
-    return read_yaml((_FOLDER / f"{COMMON}.yaml").read_text(encoding="utf-8"), COMMON)
+    return read_yaml((_PAPERS / f"{COMMON}.yaml").read_text(encoding="utf-8"), COMMON)
 
 
 def read_paper(name: str) -> dict[str, Any]:
@@ -39,23 +39,23 @@ def read_paper(name: str) -> dict[str, Any]:
     Raises:
         ValueError: No such paper, or a file of another form; names the place and what belongs there.
     """
-    if not name.endswith(ENDINGS):
+    if not name.endswith(PAPER_ENDINGS):
         check_choice("paper", name, paper_names())
-        return read_yaml((_FOLDER / f"{name}.yaml").read_text(encoding="utf-8"), name)
+        return read_yaml((_PAPERS / f"{name}.yaml").read_text(encoding="utf-8"), name)
     try:
         text = Path(name).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{name} must be text in UTF-8: {error}.") from error
     content = read_yaml(text, name)
-    _check(content, name)
+    _check_paper(content, name)
     return content
 
 
-def _check(content: Any, name: str) -> None:
+def _check_paper(content: Any, name: str) -> None:
     """Raise ``ValueError`` unless the content has the form of a paper, see :mod:`st_xling.reproduce.paper`."""
     check_keys(content, _SECTIONS, name)
-    if missing := [section for section in _NEEDED if not content.get(section)]:
-        raise ValueError(f"{name} must have {', '.join(_NEEDED)}: {', '.join(missing)} is missing.")
+    if missing := [section for section in _REQUIRED_SECTIONS if not content.get(section)]:
+        raise ValueError(f"{name} must have {', '.join(_REQUIRED_SECTIONS)}: {', '.join(missing)} is missing.")
     _check_text(content["paper"], f"{name}: paper")
     for scale, settings in _mapping(content["settings"], f"{name}: settings").items():
         _mapping(settings, f"{name}: settings: {scale}")
@@ -67,20 +67,28 @@ def _check(content: Any, name: str) -> None:
             if not command.split():
                 raise ValueError(f"{name}: {section}: {label} must be a command: got nothing.")
     for label, table in _mapping(content["tables"], f"{name}: tables").items():
-        where = f"{name}: table {label}"
-        check_keys(table, _OF_TABLES, where)
-        _check_text(table.get("title"), f"{where}: title")
-        for part, needed in (("rows", ("model", "run")), ("columns", ("evaluation",))):
-            for key, entry in _mapping(table.get(part), f"{where}: {part}").items():
-                if isinstance(entry, str):
-                    continue
-                if not _mapping(entry, f"{where}: {part}: {key}").keys() & {*needed}:
-                    raise ValueError(f"{where}: {part}: {key} must have {' or '.join(needed)}: got {[*entry]}.")
-                if part == "columns" and "value" not in entry:
-                    raise ValueError(f"{where}: columns: {key} must have value, a path in the evaluation's JSON.")
-        for pair in table.get("compare") or ():
-            if not isinstance(pair, list) or len(pair) != 2:
-                raise ValueError(f"{where}: compare must be a list of pairs of rows: got {pair!r}.")
+        _check_table(table, f"{name}: table {label}")
+
+
+def _check_table(table: Any, where: str) -> None:
+    """Raise ``ValueError`` unless an entry of ``tables`` has the form of a table."""
+    check_keys(table, _TABLE_KEYS, where)
+    _check_text(table.get("title"), f"{where}: title")
+    for label, row in _mapping(table.get("rows"), f"{where}: rows").items():
+        _check_has_one_of(row, ("model", "run"), f"{where}: rows: {label}")
+    for label, column in _mapping(table.get("columns"), f"{where}: columns").items():
+        _check_has_one_of(column, ("evaluation",), f"{where}: columns: {label}")
+        if not isinstance(column, str) and "value" not in column:
+            raise ValueError(f"{where}: columns: {label} must have value, a path in the evaluation's JSON.")
+    for pair in table.get("compare") or ():
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise ValueError(f"{where}: compare must be a list of pairs of rows: got {pair!r}.")
+
+
+def _check_has_one_of(entry: Any, keys: Sequence[str], where: str) -> None:
+    """Raise ``ValueError`` unless the entry of a row or column is a name, or has one of the keys."""
+    if not isinstance(entry, str) and not any(key in _mapping(entry, where) for key in keys):
+        raise ValueError(f"{where} must have {' or '.join(keys)}: got {[*entry]}.")
 
 
 def _mapping(value: Any, where: str) -> Mapping[str, Any]:

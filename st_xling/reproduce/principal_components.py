@@ -18,10 +18,10 @@ from st_xling.utils.options import check_choice
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-Of = Literal["tokens", "sentences"]
+PointKind = Literal["tokens", "sentences"]
 
 
-class Components(NamedTuple):
+class PrincipalComponents(NamedTuple):
     """Vectors of two languages on the first two principal components of both together.
 
     Attributes:
@@ -38,12 +38,12 @@ class Components(NamedTuple):
     distance: float
 
 
-def fit_principal_components(source: np.ndarray, target: np.ndarray) -> Components:
+def fit_principal_components(source: np.ndarray, target: np.ndarray) -> PrincipalComponents:
     """Project the vectors of two languages.
 
     Args:
         source: Vectors of one language. *Shape:* ``(vectors, dim)``
-        target: Of the translations. *Shape:* ``(other vectors, dim)``
+        target: Vectors of the translations. *Shape:* ``(other vectors, dim)``
 
     Example:
         >>> shown = fit_principal_components(np.array([[0.0, 1.0], [0.0, -1.0]]), np.array([[3.0, 1.0], [3.0, -1.0]]))
@@ -58,13 +58,13 @@ def fit_principal_components(source: np.ndarray, target: np.ndarray) -> Componen
     top = top * np.sign(top[np.abs(top).argmax(axis=0), range(top.shape[1])])
     points = centered @ top
     spread = float(np.sqrt((centered**2).sum(axis=1).mean()))
-    gap = float(np.linalg.norm(source.mean(axis=0, dtype=float) - target.mean(axis=0, dtype=float)))
+    distance = float(np.linalg.norm(source.mean(axis=0, dtype=float) - target.mean(axis=0, dtype=float)))
     variance = float(variances[-2:].sum() / variances.sum())
-    return Components(points[: len(source)], points[len(source) :], variance, gap / spread)
+    return PrincipalComponents(points[: len(source)], points[len(source) :], variance, distance / spread)
 
 
 def vectors(
-    model: SentenceTransformer, texts: tuple[list[str], list[str]], languages: Sequence[str | None], *, of: Of
+    model: SentenceTransformer, texts: tuple[list[str], list[str]], languages: Sequence[str | None], *, of: PointKind
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the vectors of both sides: states of all tokens but the special ones, or one of each sentence.
 
@@ -76,7 +76,7 @@ def vectors(
     """
     from st_xling.models.normalization import encode_by_language
 
-    check_choice("of", of, Of)
+    check_choice("of", of, PointKind)
     if of == "sentences":
         source, target = encode_by_language(model, texts, languages)
         return source, target
@@ -89,19 +89,21 @@ def vectors(
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
+    command_line = argparse.ArgumentParser(
         prog="python -m st_xling.reproduce.principal_components",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("model", help="Hub id or folder of an encoder")
-    made.add_argument("--data", required=True, metavar="SPEC", help="pairs, as train --data takes them")
-    made.add_argument("--of", choices=("tokens", "sentences"), required=True, help="what a point is")
-    made.add_argument("--pairs", type=int, default=100, help="first pairs of the data that are shown (default: 100)")
-    made.add_argument("--layer", type=int, help="use the states of this layer")
-    made.add_argument("--pooling", choices=("mean", "cls"), help="pooling over tokens")
-    made.add_argument("--json", type=Path, required=True, help="file for the points")
-    return made
+    command_line.add_argument("model", help="Hub id or folder of an encoder")
+    command_line.add_argument("--data", required=True, metavar="SPEC", help="pairs, as train --data takes them")
+    command_line.add_argument("--of", choices=("tokens", "sentences"), required=True, help="what a point is")
+    command_line.add_argument(
+        "--pairs", type=int, default=100, help="first pairs of the data that are shown (default: 100)"
+    )
+    command_line.add_argument("--layer", type=int, help="use the states of this layer")
+    command_line.add_argument("--pooling", choices=("mean", "cls"), help="pooling over tokens")
+    command_line.add_argument("--json", type=Path, required=True, help="file for the points")
+    return command_line
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

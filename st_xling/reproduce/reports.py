@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,37 +16,36 @@ from st_xling._version import __version__
 from st_xling.evaluation.pictures import draw_points
 from st_xling.evaluation.reranking import examples_text
 from st_xling.hub.card import code, fenced, plain
-from st_xling.reproduce.paper import Cell, Paper, Table
+from st_xling.reproduce.paper import Paper, Table, TableCell
 from st_xling.utils.io import read_json_object, write_atomic, write_json
 from st_xling.utils.languages import language_name
 from st_xling.utils.tables import format_table
 
-#: Before labels of rows that are the paper's own values.
-_PAPER = "paper: "
+#: Before labels of rows that are the paper's values.
+_PAPER_PREFIX = "paper: "
 
 
-def report(paper: Paper, out: Path, failed: Mapping[str, str], *, whole: bool = False) -> dict[str, Any]:
+def report(paper: Paper, out: Path, failed: Mapping[str, str], *, all_tables: bool = False) -> dict[str, Any]:
     """Return tables with the values in ``results/``, as JSON; rows without any are omitted.
 
     Args:
         paper: The paper.
         out: Folder in which its steps ran.
         failed: Id of a step → why it failed.
-        whole: All tables of which more than one row has values, not only those that were asked for.
+        all_tables: Include each other table of which more than one row has values, not only those of ``paper.tables``.
     """
-    tables = paper.all_tables if whole else paper.tables
-    steps = {step.id: step for table in tables.values() for step in table.steps()}
     failed = {**failed}
-    contents = {name: _table(table, out, failed) for name, table in tables.items()}
-    contents = {
-        name: content for name, content in contents.items() if len(content["rows"]) > (name not in paper.tables)
-    }
-    labels = {label: None for content in contents.values() for label in content["rows"]}
-    words = ["st-xling", "reproduce", paper.source, *contents, "--scale", paper.scale, "--model", paper.model_name]
-    words += ["--precision", "fp32"] if paper.float32 else []
-    words += ["--seeds", ",".join(map(str, paper.seeds))]
-    if any(label not in labels for name in contents for label in tables[name].cells):
-        words += ["--rows", *labels]
+    tables = paper.all_tables if all_tables else paper.tables
+    steps = {}
+    for table in tables.values():
+        steps.update({step.id: step for step in table.steps()})
+    contents = {}
+    for name, table in tables.items():
+        content = _table_content(table, out, failed)
+        min_rows = 1 if name in paper.tables else 2
+        if len(content["rows"]) >= min_rows:
+            contents[name] = content
+    commands = [paper.shown(step) for step in steps.values() if (out / step.result).exists()]
     return {
         "paper": paper.name,
         "file_name": paper.file_name,
@@ -55,75 +55,111 @@ def report(paper: Paper, out: Path, failed: Mapping[str, str], *, whole: bool = 
         "precision": "float32" if paper.float32 else None,
         "seeds": list(paper.seeds),
         "st-xling": __version__,
-        "command": shlex.join(words),
+        "command": _command(paper, tables, contents),
         "tables": contents,
         "failed": failed,
-        "commands": [paper.shown(step) for step in steps.values() if (out / step.result).exists()],
+        "commands": commands,
     }
 
 
-def _table(table: Table, out: Path, failed: dict[str, str]) -> dict[str, Any]:
+def _command(paper: Paper, tables: Mapping[str, Table], contents: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the command that makes the tables with values, and only their rows with values."""
+    words = ["st-xling", "reproduce", paper.source, *contents, "--scale", paper.scale, "--model", paper.model_name]
+    if paper.float32:
+        words += ["--precision", "fp32"]
+    words += ["--seeds", ",".join(map(str, paper.seeds))]
+    labels: dict[str, None] = {}
+    all_labels: set[str] = set()
+    for name, content in contents.items():
+        labels.update(dict.fromkeys(content["rows"]))
+        all_labels.update(tables[name].cells)
+    if not all_labels <= labels.keys():
+        words += ["--rows", *labels]
+    return shlex.join(words)
+
+
+def _table_content(table: Table, out: Path, failed: dict[str, str]) -> dict[str, Any]:
+    """Return a table's values; ids of steps whose result lacks a value are added to ``failed``, with the reason."""
     signatures: set[str] = set()
     factor = table.entry.get("factor", 100.0)
-    rows = {
-        label: {column: _values(cell, factor, out, signatures, failed) for column, cell in row.items()}
-        for label, row in table.cells.items()
-    }
-    rows = {label: row for label, row in rows.items() if any(map(_known, row.values()))}
-    content: dict[str, Any] = {"title": table.title, "note": table.note, "decimals": table.entry.get("decimals", 1)}
-    content |= {"rows": rows, "paper": table.entry.get("paper", {}), "signatures": sorted(signatures)}
-    content["differences"] = {
-        f"{first} − {f'({second})' if ' + ' in second else second}": {
-            column: difference(rows[first][column], rows[second][column]) for column in rows[first]
-        }
-        for first, second in table.compare
-        if first in rows and second in rows
+    rows = {}
+    for label, cells in table.cells.items():
+        row = {column: _seed_values(cell, factor, out, signatures, failed) for column, cell in cells.items()}
+        if any(map(_known_values, row.values())):
+            rows[label] = row
+
+    differences = {}
+    for first, second in table.compare:
+        if first in rows and second in rows:
+            subtrahend = f"({second})" if " + " in second else second
+            differences[f"{first} − {subtrahend}"] = {
+                column: difference(rows[first][column], rows[second][column]) for column in rows[first]
+            }
+    content: dict[str, Any] = {
+        "title": table.title,
+        "note": table.note,
+        "decimals": table.entry.get("decimals", 1),
+        "rows": rows,
+        "paper": table.entry.get("paper", {}),
+        "signatures": sorted(signatures),
+        "differences": differences,
     }
     if table.entry.get("picture") and rows:
         content["picture"] = {label: _first_result(table, label, out)["components"] for label in rows}
     if table.entry.get("examples") and rows:
         results = {label: _first_result(table, label, out) for label in rows}
-        content["examples"] = examples_text({label: own["reranking"]["examples"] for label, own in results.items()})
+        content["examples"] = examples_text(
+            {label: result["reranking"]["examples"] for label, result in results.items()}
+        )
     return content
 
 
 def _first_result(table: Table, label: str, out: Path) -> dict[str, Any]:
     """Return the result of a row's first column and seed."""
-    return read_json_object(out / next(iter(table.cells[label].values())).steps[0].result)
+    first_cell = next(iter(table.cells[label].values()))
+    return read_json_object(out / first_cell.steps[0].result)
 
 
-def _values(cell: Cell, factor: float, out: Path, signatures: set[str], failed: dict[str, str]) -> list[float | None]:
-    """Return a value for each seed, ``None`` where its step has not run; one alone where all seeds share the step."""
+def _seed_values(
+    cell: TableCell, factor: float, out: Path, signatures: set[str], failed: dict[str, str]
+) -> list[float | None]:
+    """Return a value for each seed, ``None`` where its step has not run; only one where all seeds share the step."""
     values: dict[str, float | None] = {}
     for step in cell.steps:
         values[step.id] = None
         content = read_json_object(out / step.result)
         if not content:
             continue
-        signatures.update([content["signature"]] if isinstance(content.get("signature"), str) else ())
+        if isinstance(content.get("signature"), str):
+            signatures.add(content["signature"])
+        numbers: list[float] = []
         try:
-            found = [number for path in cell.paths for number in _at(content, path.split("."))]
+            for path in cell.paths:
+                numbers += _numbers_at(content, path.split("."))
         except ValueError as error:
             failed[step.id] = str(error)
         else:
-            values[step.id] = factor * statistics.fmean(found)
+            values[step.id] = factor * statistics.fmean(numbers)
     return list(values.values())
 
 
-def _known(values: Sequence[float | None] | None) -> list[float]:
+def _known_values(values: Sequence[float | None] | None) -> list[float]:
     return [value for value in values or () if value is not None]
 
 
-def _at(content: Any, path: Sequence[str]) -> list[float]:
+def _numbers_at(content: Any, path: Sequence[str]) -> list[float]:
     """Return the numbers at a path, in which ``*`` is every key; raise ``ValueError`` if nothing is there."""
     if not path and isinstance(content, (int, float)):
         return [float(content)]
     if path and path[0] == "*" and isinstance(content, dict):
-        return [number for part in content.values() for number in _at(part, path[1:])]
+        numbers: list[float] = []
+        for value in content.values():
+            numbers += _numbers_at(value, path[1:])
+        return numbers
     if not path or not isinstance(content, dict) or path[0] not in content:
         keys = ", ".join(content) if isinstance(content, dict) else content
         raise ValueError(f"a result has no number at {'.'.join(path)!r}; it has: {keys}")
-    return _at(content[path[0]], path[1:])
+    return _numbers_at(content[path[0]], path[1:])
 
 
 def difference(first: Sequence[float | None], second: Sequence[float | None]) -> dict[str, float | None] | None:
@@ -140,17 +176,23 @@ def difference(first: Sequence[float | None], second: Sequence[float | None]) ->
     from scipy.stats import ttest_1samp
 
     n = max(len(first), len(second))
-    sides = [list(side) * (n if len(side) == 1 else 1) for side in (first, second)]
-    gaps = [a - b for a, b in zip(*sides) if a is not None and b is not None]
+    if len(first) == 1:
+        first = list(first) * n
+    if len(second) == 1:
+        second = list(second) * n
+    gaps = [a - b for a, b in zip(first, second) if a is not None and b is not None]
     if not gaps:
         return None
     mean = statistics.fmean(gaps)
     low = high = p = None
     if len(set(gaps)) > 1:
         test = ttest_1samp(gaps, 0.0)
-        low, high, p = map(float, (*test.confidence_interval(0.95), test.pvalue))
+        interval = test.confidence_interval(0.95)
+        low, high = float(interval.low), float(interval.high)
+        p = float(test.pvalue)
     elif len(gaps) > 1:  # a test would divide by no deviation
-        low, high, p = mean, mean, float(mean == 0)
+        low = high = mean
+        p = float(mean == 0)
     return {"mean": mean, "low": low, "high": high, "p": p, "n": len(gaps), "of": n}
 
 
@@ -161,7 +203,7 @@ def shown(values: Sequence[float | None] | None, decimals: int) -> str:
         >>> shown([1.0, 2.0, 3.0], 1), shown([4.25], 2), shown([1.0, 2.0, None], 1), shown([], 1)
         ('2.0 ± 1.0', '4.25', '1.5 ± 0.7 (n 2)', '-')
     """
-    known = _known(values)
+    known = _known_values(values)
     if not known:
         return "-"
     mean = f"{statistics.fmean(known):.{decimals}f}"
@@ -169,45 +211,54 @@ def shown(values: Sequence[float | None] | None, decimals: int) -> str:
     return mean + deviation + _of_seeds(len(known), len(values or ()))
 
 
-def _of_seeds(known: int, all_seeds: int) -> str:
-    return f" (n {known})" if known < all_seeds else ""
+def _of_seeds(n: int, all_seeds: int) -> str:
+    return f" (n {n})" if n < all_seeds else ""
 
 
-def _cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Return head and rows, ours before the paper's; columns of the paper alone where none is of both."""
-    columns, of_paper = ({key: None for row in table[kind].values() for key in row} for kind in ("rows", "paper"))
-    columns |= {} if columns.keys() & of_paper.keys() else of_paper
-    rows = [
-        [label, *(shown(row.get(column), table["decimals"]) for column in columns)]
-        for label, row in table["rows"].items()
-    ]
-    rows += [
-        [f"{_PAPER}{label}", *("-" if row.get(column) is None else str(row[column]) for column in columns)]
-        for label, row in table["paper"].items()
-    ]
+def _value_cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Return head and rows, ours before the paper's; the paper's columns only where no column is in both."""
+    columns = _all_keys(table["rows"].values())
+    paper_columns = _all_keys(table["paper"].values())
+    if not columns.keys() & paper_columns.keys():
+        columns |= paper_columns
+    rows = []
+    for label, row in table["rows"].items():
+        rows.append([label, *(shown(row.get(column), table["decimals"]) for column in columns)])
+    for label, row in table["paper"].items():
+        values = [row.get(column) for column in columns]
+        rows.append([f"{_PAPER_PREFIX}{label}", *("-" if value is None else str(value) for value in values)])
     return ["", *map(str, columns)], rows
 
 
-def _differences(table: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    def text(gap: Mapping[str, Any] | None) -> str:
-        if gap is None:
-            return "-"
-        mean, low, high = (
-            "" if gap[name] is None else f"{gap[name]:+.{table['decimals']}f}" for name in ("mean", "low", "high")
-        )
-        interval = "" if gap["p"] is None else f" [{low}, {high}], p {gap['p']:.2g}"
-        return mean + interval + _of_seeds(gap["n"], gap["of"])
+def _all_keys(rows: Iterable[Mapping[str, Any]]) -> dict[str, None]:
+    """Return the keys of all rows, each once, in their order."""
+    return dict.fromkeys(itertools.chain.from_iterable(rows))
 
-    rows = [[label, *map(text, columns.values())] for label, columns in table["differences"].items()]
+
+def _difference_cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Return head and rows of the differences."""
+    rows = []
+    for label, columns in table["differences"].items():
+        rows.append([label, *(_shown_difference(gap, table["decimals"]) for gap in columns.values())])
     return ["difference", *next(iter(table["rows"].values()))], rows
+
+
+def _shown_difference(gap: Mapping[str, Any] | None, decimals: int) -> str:
+    if gap is None:
+        return "-"
+    text = f"{gap['mean']:+.{decimals}f}"
+    if gap["p"] is not None:
+        text += f" [{gap['low']:+.{decimals}f}, {gap['high']:+.{decimals}f}], p {gap['p']:.2g}"
+    return text + _of_seeds(gap["n"], gap["of"])
 
 
 def text(content: Mapping[str, Any]) -> str:
     """Format the tables for a terminal."""
     parts = []
     for name, table in content["tables"].items():
-        parts.append(f"{_heading(name, table)}\n{format_table(*_cells(table))}")
-        parts += [format_table(*_differences(table))] if table["differences"] else []
+        parts.append(f"{_heading(name, table)}\n{format_table(*_value_cells(table))}")
+        if table["differences"]:
+            parts.append(format_table(*_difference_cells(table)))
         parts += [table.get("examples", ""), "\n".join(table["signatures"]), table["note"]]
     return "\n\n".join(filter(None, parts))
 
@@ -220,33 +271,43 @@ def _heading(name: str, table: Mapping[str, Any]) -> str:
 def markdown(content: Mapping[str, Any]) -> str:
     """Format the same as a page: tables, signatures, and the commands below."""
     seeds = ", ".join(map(str, content["seeds"]))
-    start = code(content["model"]) + (f", in {content['precision']}" if content["precision"] else "")
+    start = code(content["model"])
+    if content["precision"]:
+        start += f", in {content['precision']}"
     parts = [
         f"# {plain(content['title'])}",
         f"Scale `{content['scale']}`, from {start}, seeds {seeds}, st-xling {content['st-xling']}. "
         f"Values are mean ± standard deviation over seeds (n: of how many, where not of all); rows that begin with "
-        f"“{_PAPER.strip()}” are the paper's own values, of other data and larger models. Differences are paired by "
-        "seed, with 95 % intervals and p by Student's t, not corrected for their number.",
+        f"“{_PAPER_PREFIX.strip()}” are the paper's own values, of other data and larger models. Differences are "
+        "paired by seed, with 95 % intervals and p by Student's t, not corrected for their number.",
         fenced(content["command"], "bash"),
     ]
     for name, table in content["tables"].items():
-        parts += [f"## {plain(_heading(name, table))}", _pipes(*_cells(table))]
-        parts += [_pipes(*_differences(table))] if table["differences"] else []
-        parts += [f"![{plain(table['title'])}]({picture_path(content, name)})"] if "picture" in table else []
-        parts += [fenced(table["examples"])] if "examples" in table else []
+        parts += [f"## {plain(_heading(name, table))}", _markdown_table(*_value_cells(table))]
+        if table["differences"]:
+            parts.append(_markdown_table(*_difference_cells(table)))
+        if "picture" in table:
+            parts.append(f"![{plain(table['title'])}]({picture_path(content, name)})")
+        if "examples" in table:
+            parts.append(fenced(table["examples"]))
         parts += [plain(table["note"]), _details("signatures", table["signatures"])]
-    parts += ["## Failed"] if content["failed"] else []
-    parts += ["\n".join(f"- {plain(name)}: {plain(why)}" for name, why in content["failed"].items())]
-    return "\n\n".join(filter(None, [*parts, _details("commands", content["commands"], "bash")])) + "\n"
+    if content["failed"]:
+        parts.append("## Failed")
+        parts.append("\n".join(f"- {plain(name)}: {plain(why)}" for name, why in content["failed"].items()))
+    parts.append(_details("commands", content["commands"], "bash"))
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def _details(summary: str, lines: Sequence[str], language: str = "") -> str:
-    shown = fenced("\n".join(lines), language)
-    return f"<details><summary>{summary}</summary>\n\n{shown}\n\n</details>" if lines else ""
+    if not lines:
+        return ""
+    block = fenced("\n".join(lines), language)
+    return f"<details><summary>{summary}</summary>\n\n{block}\n\n</details>"
 
 
-def _pipes(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, [":---", *["---:"] * (len(head) - 1)], *([plain(row[0]), *row[1:]] for row in rows)]
+def _markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, [":---", *["---:"] * (len(head) - 1)]]
+    lines += [[plain(label), *values] for label, *values in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -257,17 +318,18 @@ def picture_path(content: Mapping[str, Any], table: str) -> str:
 
 def write_report(paper: Paper, out: Path, failed: Mapping[str, str]) -> None:
     """Write page, pictures and JSON file of all tables that have been made so far."""
-    content = report(paper, out, failed, whole=True)
+    content = report(paper, out, failed, all_tables=True)
     for name, table in content["tables"].items():
-        if shown := table.get("picture"):
-            panels = {label: _sides(components["points"]) for label, components in shown.items()}
-            first = next(iter(shown.values()))
-            languages = [language_name(code) for code in first["languages"]]
-            is_of_sentences = first["of"] == "sentences"
-            draw_points(panels, out / picture_path(content, name), languages=languages, joined=is_of_sentences)
+        pictures = table.get("picture")
+        if not pictures:
+            continue
+        panels = {}
+        for label, components in pictures.items():
+            points = components["points"]
+            panels[label] = (np.array(points["source"]), np.array(points["target"]))
+        first = next(iter(pictures.values()))
+        languages = [language_name(code) for code in first["languages"]]
+        is_of_sentences = first["of"] == "sentences"
+        draw_points(panels, out / picture_path(content, name), languages=languages, joined=is_of_sentences)
     write_json(out / f"{paper.file_name}.json", content)
     write_atomic(out / f"{paper.file_name}.md", markdown(content).encode("utf-8"))
-
-
-def _sides(points: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    return np.array(points["source"]), np.array(points["target"])

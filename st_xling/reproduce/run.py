@@ -76,21 +76,26 @@ def reproduce(
 def is_done(paper: Paper, step: Step, out: Path, data: str | Path | None = None) -> bool:
     """Return whether the step is done, with its result there and the model and data it reads unchanged."""
     record = read_json_object(out / "steps" / f"{step.id}.json")
-    done = bool(record) and (out / step.result).exists()
-    return done and record.get("inputs") == inputs_fingerprint(paper, step, data)
+    has_result = bool(record) and (out / step.result).exists()
+    return has_result and record.get("inputs") == inputs_fingerprint(paper, step, data)
 
 
 def inputs_fingerprint(paper: Paper, step: Step, data: str | Path | None) -> str:
     """Hash names and content of the files that a step reads, besides those of other steps."""
-    read = [paper.model] if Path(paper.model).is_dir() and any(paper.model in word for word in step.words) else []
+    paths: list[Path] = []
+    if Path(paper.model).is_dir() and any(paper.model in word for word in step.words):
+        paths.append(Path(paper.model))
     if data is not None:
-        read += [f"{data}{rest}" for word in step.words for rest in re.findall(r"\{data\}([^\s,?=]*)", word)]
+        for word in step.words:
+            paths += [Path(f"{data}{location}") for location in re.findall(r"\{data\}([^\s,?=]*)", word)]
     files: set[Path] = set()
-    for place in map(Path, read):
+    for path in paths:
         # Moses text is named by what its two files have in common.
-        for match in [place] if place.exists() else place.parent.glob(f"{place.name}*"):
-            files.update(path for path in ([match] if match.is_file() else match.rglob("*")) if path.is_file())
-    return sha8(sorted((path.name, file_sha256(path)) for path in files))
+        matches = [path] if path.exists() else path.parent.glob(f"{path.name}*")
+        for match in matches:
+            entries = [match] if match.is_file() else match.rglob("*")
+            files.update(entry for entry in entries if entry.is_file())
+    return sha8(sorted((file.name, file_sha256(file)) for file in files))
 
 
 def _run_all(
@@ -111,7 +116,7 @@ def _run_all(
             if need.id in futures and futures[need.id].result() is not None:
                 return f"needs {need.name}, which failed"
         logger.info(f"{number}/{len(waiting)} {step.name}")
-        why = _run(paper, step, out, data, jobs)
+        why = _run_step(paper, step, out, data, jobs)
         if why is not None:
             logger.info(f"failed: {step.name}: {why} (logs/{step.id}.log)")
         return why
@@ -128,31 +133,35 @@ def _run_all(
             raise
 
 
-def _run(paper: Paper, step: Step, out: Path, data: str | Path | None, jobs: int) -> str | None:
+def _run_step(paper: Paper, step: Step, out: Path, data: str | Path | None, jobs: int) -> str | None:
     """Run one step; return why it failed, or ``None``."""
     words = [word.replace("{data}", str(Path(data or "").resolve())) for word in step.command()]
     training = out / step.folder / "training"
     if step.trains or step.fine_tunes:
-        words.append("--resume" if any(training.glob("checkpoint-*")) else "--overwrite")
-    environment = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // jobs)), **os.environ}
-    inputs, begun = inputs_fingerprint(paper, step, data), time.monotonic()
+        has_checkpoint = any(training.glob("checkpoint-*"))
+        words.append("--resume" if has_checkpoint else "--overwrite")
+    program = words[1:] if step.is_python else ["-m", "st_xling.cli", *words]
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    inputs = inputs_fingerprint(paper, step, data)
+    start = time.monotonic()
     path = out / "logs" / f"{step.id}.log"
     with path.open("wb") as log:
         status = subprocess.run(
-            [sys.executable, *(words[1:] if step.is_python else ["-m", "st_xling.cli", *words])],
+            [sys.executable, *program],
             cwd=out,
-            env=environment,
+            env={"OMP_NUM_THREADS": str(threads), **os.environ},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
         ).returncode
     if status:
         return why_it_failed(path, status)
-    seconds = round(time.monotonic() - begun, 1)
+    seconds = round(time.monotonic() - start, 1)
     record = {"command": paper.shown(step), "seconds": seconds, "st-xling": __version__, "inputs": inputs}
     write_json(out / "steps" / f"{step.id}.json", record)
-    # Checkpoints are many times a model's size; of fine-tuning only the results are asked for.
-    for folder in [out / step.folder] if step.fine_tunes else training.glob("checkpoint-*"):
+    # Checkpoints are many times a model's size; of fine-tuning only the results are read.
+    folders = [out / step.folder] if step.fine_tunes else training.glob("checkpoint-*")
+    for folder in folders:
         shutil.rmtree(folder)
     return None
 
@@ -161,7 +170,8 @@ def why_it_failed(log: Path, status: int) -> str:
     """Return the reason in a line, from what a process printed and the status that it ended with."""
     if status < 0:
         name = signal.Signals(-status).name
-        return f"killed by {name}" + (", perhaps for want of memory" if name == "SIGKILL" else "")
+        hint = ", perhaps for want of memory" if name == "SIGKILL" else ""
+        return f"killed by {name}{hint}"
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     errors = [line.removeprefix(_ERROR) for line in lines if line.startswith(_ERROR)]
     errors = errors or _usage_errors(lines) or [line for line in lines if line]

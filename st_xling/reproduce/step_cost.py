@@ -27,7 +27,7 @@ RECIPES = ("dap", "tr-tlm")
 
 
 @dataclass(frozen=True)
-class Shape:
+class EncoderShape:
     """An encoder and a batch: by default multilingual BERT (12 layers of 768) on full rows of 32 tokens.
 
     Attributes:
@@ -41,7 +41,7 @@ class Shape:
     tokens: int = 32
     batch: int = 32
 
-    def with_sizes(self, **sizes: int | None) -> Shape:
+    def with_sizes(self, **sizes: int | None) -> EncoderShape:
         """Return the shape with other sizes, where they are set."""
         return replace(self, **{name: size for name, size in sizes.items() if size})
 
@@ -68,7 +68,7 @@ class Shape:
         return model.train()
 
     def columns(self, model: Any, rows: int | None = None, *, seed: int = 0) -> list[dict[str, torch.Tensor]]:
-        """Draw source and target of random ids without padding. *Shape of each:* ``(rows, tokens)``"""
+        """Draw source and target of random ids without padding. *EncoderShape of each:* ``(rows, tokens)``"""
         generator = torch.Generator().manual_seed(seed)
         ids = torch.randint(10, self.target_vocabulary, (2, rows or self.batch, self.tokens), generator=generator)
         ids[:, :, 0] = model.tokenizer.cls_token_id
@@ -77,10 +77,10 @@ class Shape:
 
 
 #: To see that all runs; its figures mean nothing.
-QUICK = Shape(layers=2, hidden=64, vocabulary=2_000, target_vocabulary=500, tokens=16, batch=8)
+QUICK = EncoderShape(layers=2, hidden=64, vocabulary=2_000, target_vocabulary=500, tokens=16, batch=8)
 
 
-def recipe_loss(name: str, model: Any, shape: Shape, **settings: Any) -> torch.nn.Module:
+def recipe_loss(name: str, model: Any, shape: EncoderShape, **settings: Any) -> torch.nn.Module:
     """Build a recipe's loss on ``model``, as training does."""
     from st_xling.training import load_recipe
     from st_xling.training.encoder import build_loss
@@ -91,11 +91,12 @@ def recipe_loss(name: str, model: Any, shape: Shape, **settings: Any) -> torch.n
 
 
 def step(loss: torch.nn.Module, columns: Sequence[dict[str, torch.Tensor]]) -> None:
-    """Run forward and backward."""
+    """Run the forward and backward pass of a training step."""
     loss.zero_grad()
     torch.manual_seed(0)  # equal masks and dropout each time
     value = loss([dict(column) for column in columns], None)  # sentence-transformers' losses write into their columns
-    (torch.stack(list(value.values())).sum() if isinstance(value, dict) else value).backward()
+    total = torch.stack(list(value.values())).sum() if isinstance(value, dict) else value
+    total.backward()
 
 
 def flops(call: Callable[[], Any]) -> int:
@@ -107,12 +108,13 @@ def flops(call: Callable[[], Any]) -> int:
     return int(counter.get_total_flops())
 
 
-def _addmm_flops(added: Any, left: tuple[int, int], right: tuple[int, int], **_: Any) -> int:
-    # Of addmm's in-place form, which the vocabulary softmax uses and the counter does not know; from the shapes.
-    return 2 * left[0] * left[1] * right[1]
+def _addmm_flops(bias_shape: Any, first: tuple[int, int], second: tuple[int, int], **_: Any) -> int:
+    """Count those of addmm's in-place form, which the vocabulary softmax uses and the counter does not know."""
+    rows, inner = first
+    return 2 * rows * inner * second[1]
 
 
-def step_costs(shape: Shape, *, rounds: int = 5) -> dict[str, dict[str, float]]:
+def step_costs(shape: EncoderShape, *, rounds: int = 5) -> dict[str, dict[str, float]]:
     """Measure steps of :data:`RECIPES` relative to a step of ``tr``.
 
     Args:
@@ -127,30 +129,37 @@ def step_costs(shape: Shape, *, rounds: int = 5) -> dict[str, dict[str, float]]:
     losses = {name: recipe_loss(name, model, shape) for name in ("tr", *RECIPES)}
     seconds: dict[str, list[float]] = {name: [] for name in losses}
     for number in range(-1, rounds):
-        for name in list(losses)[:: -1 if number % 2 else 1]:
-            begun = time.process_time()
+        names = list(losses)
+        if number % 2:  # every other round in reverse order
+            names.reverse()
+        for name in names:
+            start = time.process_time()
             step(losses[name], columns)
-            if number >= 0:
-                seconds[name].append(time.process_time() - begun)
+            if number >= 0:  # the first round warms up
+                seconds[name].append(time.process_time() - start)
     counts = {name: flops(lambda loss=loss: step(loss, columns)) for name, loss in losses.items()}  # type: ignore[misc]
     costs = {}
     for name in RECIPES:
-        ratios = [of_recipe / of_tr for of_recipe, of_tr in zip(seconds[name], seconds["tr"])]
+        ratios = [recipe_seconds / tr_seconds for recipe_seconds, tr_seconds in zip(seconds[name], seconds["tr"])]
         costs[name] = {"time": median(ratios), "flops": counts[name] / counts["tr"]}
     return costs
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
+    command_line = argparse.ArgumentParser(
         prog="python -m st_xling.reproduce.step_cost",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    made.add_argument("--rounds", type=int, default=5, help="rounds, of which the medians are taken (default: 5)")
-    made.add_argument("--quick", action="store_true", help="a toy, to see that it runs: its figures mean nothing")
-    made.add_argument("--json", type=Path, required=True, help="file for the quotients")
-    return made
+    command_line.add_argument(
+        "--rounds", type=int, default=5, help="rounds, of which the medians are taken (default: 5)"
+    )
+    command_line.add_argument(
+        "--quick", action="store_true", help="a toy, to see that it runs: its figures mean nothing"
+    )
+    command_line.add_argument("--json", type=Path, required=True, help="file for the quotients")
+    return command_line
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -159,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.rounds < 1:
         raise SystemExit(f"--rounds must be at least 1: got {options.rounds}.")
     torch.set_num_threads(1)
-    shape = QUICK if options.quick else Shape()
+    shape = QUICK if options.quick else EncoderShape()
     costs = step_costs(shape, rounds=options.rounds)
     sizes = f"{shape.layers}x{shape.hidden},vocabulary={shape.vocabulary},targets={shape.target_vocabulary}"
     batch = f"{shape.batch}x{shape.tokens}"

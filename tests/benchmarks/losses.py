@@ -21,9 +21,9 @@ import torch.nn.functional as F
 from st_xling.reproduce.step_cost import flops
 from tests.benchmarks.measure import (
     QUICK,
+    EncoderShape,
     Ratio,
     Run,
-    Shape,
     apart,
     log,
     main,
@@ -48,12 +48,12 @@ PAPER = {"dap": ("1.73", "1.50"), "tr-tlm": ("2.63", "3.06")}
 TIME_AT_MOST = {"dap": 1.35, "tr-tlm": 2.4, "tr + semacl + langcl": 1.05}
 
 
-def build(row: str, model: Any, shape: Shape) -> torch.nn.Module:
+def build(row: str, model: Any, shape: EncoderShape) -> torch.nn.Module:
     recipe, settings = ROWS[row]
     return recipe_loss(recipe, model, shape, **settings)
 
 
-def memory_and_flops(row: str, shape: Shape) -> list[float]:
+def memory_and_flops(row: str, shape: EncoderShape) -> list[float]:
     """Peak MiB of two steps beyond the imports, then the FLOPs of one."""
     before = resident()
     model = shape.encoder()
@@ -96,7 +96,7 @@ def measure(
 ) -> Iterator[Ratio]:
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
-    shape = (QUICK if run.quick else Shape()).with_sizes(layers=layers, batch=batch)
+    shape = (QUICK if run.quick else EncoderShape()).with_sizes(layers=layers, batch=batch)
     names = [row.strip() for row in rows.split(";")]
     if set(names) - set(ROWS):
         raise SystemExit(f"--rows knows {'; '.join(ROWS)}: got {rows}")

@@ -22,7 +22,7 @@ import torch
 
 from st_xling._version import __version__
 from st_xling.reproduce.step_cost import QUICK as QUICK
-from st_xling.reproduce.step_cost import Shape as Shape
+from st_xling.reproduce.step_cost import EncoderShape as EncoderShape
 from st_xling.reproduce.step_cost import recipe_loss as recipe_loss
 from st_xling.reproduce.step_cost import step as step
 from st_xling.utils.io import write_json

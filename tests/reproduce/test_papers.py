@@ -2,6 +2,7 @@
 
 import gzip
 import importlib
+import itertools
 import re
 import shlex
 from pathlib import Path
@@ -63,10 +64,12 @@ def test_every_command_parses(paper: Paper) -> None:
 
 @pytest.mark.parametrize("name", paper_names())
 def test_float32_where_bfloat16_is_slow(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def words(**options: Any) -> set[str]:
-        return {word for step in load_paper(name, scale="small", **options).steps() for word in step.words}
+    def words(precision: str | None = None) -> set[str]:
+        steps = load_paper(name, scale="small", precision=precision).steps()
+        return set(itertools.chain.from_iterable(step.words for step in steps))
 
-    half, single = words(precision="bf16"), words(precision="fp32")
+    half = words("bf16")
+    single = words("fp32")
     differ = {word for word in half ^ single if "models/" not in word}
     assert differ and differ <= {"arguments.bf16=true", "bfloat16", "float32", "--autocast"}
     assert not {"arguments.bf16=true", "bfloat16"} & single
@@ -79,7 +82,7 @@ def test_float32_where_bfloat16_is_slow(name: str, monkeypatch: pytest.MonkeyPat
         ("cuda", 0.2, single),
     ):
         accelerator = None if device == "cpu" else torch.device(device)
-        monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda found=accelerator, **_: found)
+        monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda device=accelerator, **_: device)
         speedups[device] = speedup
         assert words() == chosen
 
@@ -94,9 +97,9 @@ def test_models_are_shared() -> None:
     dap = load_paper("dap", scale="small", seeds=(0,))
     trained = [step for step in dap.steps() if step.trains]
     assert sum(step.name == "tr, seed 0" for step in trained) == 1
-    bases = {
-        step.id for name in paper_names() for step in load_paper(name, scale="small").steps() if step.name == "mlm"
-    }
+    bases = set()
+    for name in paper_names():
+        bases |= {step.id for step in load_paper(name, scale="small").steps() if step.name == "mlm"}
     assert len(bases) == 1
 
 
@@ -160,32 +163,34 @@ def test_pictures_of_principal_components(
         run_quickly(step, capsys)
     write_report(paper, tmp_path, {})
     page = (tmp_path / f"{paper.file_name}.md").read_text(encoding="utf-8")
-    (picture,) = re.findall(r"!\[.*principal components\]\((.*)\)", page)
-    assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
+    (picture_path,) = re.findall(r"!\[.*principal components\]\((.*)\)", page)
+    assert (tmp_path / picture_path).read_bytes().startswith(b"\x89PNG")
     content = report(paper, tmp_path, {})["tables"][table]
-    shown = content["picture"]
-    assert list(shown) == rows and all(len(signature.split("|")) > 4 for signature in content["signatures"])
-    for own in shown.values():
-        source, target = (np.array(own["points"][side]) for side in ("source", "target"))
-        assert (len(source) == len(target) == 100) == joined and source.shape[1] == 2 and 0 < own["variance"] <= 1
-    assert content["rows"]["as it is"]["variance shown, %"] == [pytest.approx(100 * shown["as it is"]["variance"])]
+    picture = content["picture"]
+    assert list(picture) == rows and all(len(signature.split("|")) > 4 for signature in content["signatures"])
+    for components in picture.values():
+        source = np.array(components["points"]["source"])
+        target = np.array(components["points"]["target"])
+        assert (len(source) == len(target) == 100) == joined
+        assert source.shape[1] == 2 and 0 < components["variance"] <= 1
+    assert content["rows"]["as it is"]["variance shown, %"] == [pytest.approx(100 * picture["as it is"]["variance"])]
 
 
 def test_principal_components_are_those_of_a_singular_value_decomposition() -> None:
     random = np.random.default_rng(0)
     source = random.standard_normal((40, 7)) * [5, 1, 1, 3, 1, 1, 1]
     target = random.standard_normal((30, 7)) + 2
-    found = fit_principal_components(source, target)
+    components = fit_principal_components(source, target)
     states = np.concatenate([source, target])
     centered = states - states.mean(axis=0)
-    left, values, _ = np.linalg.svd(centered, full_matrices=False)
-    points = np.concatenate([found.source, found.target])
-    assert np.abs(points) == pytest.approx(np.abs(left[:, :2] * values[:2]))
-    assert found.variance == pytest.approx((values[:2] ** 2).sum() / (values**2).sum())
+    left_vectors, values, _ = np.linalg.svd(centered, full_matrices=False)
+    points = np.concatenate([components.source, components.target])
+    assert np.abs(points) == pytest.approx(np.abs(left_vectors[:, :2] * values[:2]))
+    assert components.variance == pytest.approx((values[:2] ** 2).sum() / (values**2).sum())
     spread = np.sqrt((centered**2).sum() / len(states))
-    assert found.distance == pytest.approx(np.linalg.norm(source.mean(0) - target.mean(0)) / spread)
+    assert components.distance == pytest.approx(np.linalg.norm(source.mean(0) - target.mean(0)) / spread)
     again = fit_principal_components(source * 2.0, target * 2.0)  # the same signs
-    assert again.source == pytest.approx(2 * found.source) and again.distance == pytest.approx(found.distance)
+    assert again.source == pytest.approx(2 * components.source) and again.distance == pytest.approx(components.distance)
 
 
 PAGES = sorted((Path(__file__).parents[2] / "hub_cards" / "reproduce").glob("*.md"))
@@ -195,8 +200,8 @@ PAGES = sorted((Path(__file__).parents[2] / "hub_cards" / "reproduce").glob("*.m
 def test_commands_of_published_pages_are_ours(page: Path) -> None:
     """Four pages named tables and rows that were gone, and thirteen an option of `slim` that it does not have."""
     blocks = re.findall(r"```bash\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    makes, *steps = [line for block in blocks for line in block.splitlines()]
-    options = parse(makes)
+    command, *steps = itertools.chain.from_iterable(block.splitlines() for block in blocks)
+    options = parse(command)
     names = {key: options[key] for key in ("scale", "model", "precision", "rows")}
     paper = load_paper(options["paper"], options["table"], **names, seeds=[*map(int, options["seeds"])])
     assert set(options["table"]) == set(paper.tables) and paper.steps()

@@ -94,7 +94,8 @@ def evaluated(paper: Paper, out: Path, values: dict[str, float]) -> dict[str, An
 def test_a_file_becomes_commands(toy: Path) -> None:
     paper = load_paper(str(toy), seeds=(0, 1))
     steps = {step.name: step for step in paper.steps()}
-    trained, evaluated = steps["again, seed 1"], steps["tatoeba of again, seed 1"]
+    trained = steps["again, seed 1"]
+    evaluated = steps["tatoeba of again, seed 1"]
     # What all share is one step; what a model starts from comes before it, and is of the same seed.
     assert [name for name in steps if name.startswith("start")] == ["start"]
     assert [step.name for step in trained.closure()] == ["start", "tr, seed 1", "again, seed 1"]
@@ -145,8 +146,8 @@ def test_rows_of_a_list_and_examples_below(tmp_path: Path) -> None:
     # A row may give a setting another value.
     assert ["x.tsv?size=7" in step.words for step in paper.steps() if step.name == "sized, seed 0"] == [True, False]
     content = report(paper, tmp_path, {})
-    found = {row: columns["1"] for row, columns in content["tables"]["5"]["rows"].items()}
-    assert found == {"one": [1.0], "two": [2.0]}
+    values = {row: columns["1"] for row, columns in content["tables"]["5"]["rows"].items()}
+    assert values == {"one": [1.0], "two": [2.0]}
     lines = content["tables"]["5"]["examples"].splitlines()
     assert [line[:12] for line in lines] == [
         "1. de: Wo?",
@@ -155,20 +156,22 @@ def test_rows_of_a_list_and_examples_below(tmp_path: Path) -> None:
         "   two (rele",
         "     1. zh: ",
     ]
-    assert all(line in shown for line in lines for shown in (text(content), markdown(content)))
+    for shown in (text(content), markdown(content)):
+        assert all(line in shown for line in lines)
 
 
 def test_differences_are_students_t_for_pairs() -> None:
-    first, second = [3.0, 5.0, 4.5], [1.0, 2.0, 3.5]
+    first = [3.0, 5.0, 4.5]
+    second = [1.0, 2.0, 3.5]
     gaps = [a - b for a, b in zip(first, second)]
     mean = sum(gaps) / 3
     error = math.sqrt(sum((gap - mean) ** 2 for gap in gaps) / 2 / 3)
-    found = difference(first, second)
-    assert found is not None and found["mean"] == pytest.approx(mean)
+    tested = difference(first, second)
+    assert tested is not None and tested["mean"] == pytest.approx(mean)
     # 4.302653 is the 97.5th percentile of t with two degrees of freedom; p by its closed form there.
-    assert found["low"] == pytest.approx(mean - 4.302653 * error, rel=1e-6)
+    assert tested["low"] == pytest.approx(mean - 4.302653 * error, rel=1e-6)
     t = mean / error
-    assert found["p"] == pytest.approx(1 - t / math.sqrt(t * t + 2), rel=1e-9)
+    assert tested["p"] == pytest.approx(1 - t / math.sqrt(t * t + 2), rel=1e-9)
     assert difference([2.0], [1.5]) == {"mean": 0.5, "low": None, "high": None, "p": None, "n": 1, "of": 1}
     assert difference([None], [1.0]) is None and difference([None, 2.0], [1.0, None]) is None
     # Seeds that one side lacks are left out of both.
@@ -247,10 +250,11 @@ def test_a_mistake_in_a_file_is_named(
 ) -> None:
     """A file of one's own with a mistake ended in a traceback."""
     text, facts = MISTAKES[mistake]
+    content = text if isinstance(text, bytes) else text.encode("utf-8")
     monkeypatch.chdir(tmp_path)
     for ending in ("yaml", "yml"):
         path = tmp_path / f"own.{ending}"
-        path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
+        path.write_bytes(content)
         assert main(["reproduce", str(path)]) == 2
         error = capsys.readouterr().err
         assert error.startswith("st-xling: error: ") and "Traceback" not in error
@@ -321,17 +325,17 @@ def test_other_data_are_other_results(toy: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_failure_is_named_the_rest_stands_and_a_kill_changes_nothing(toy: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    whole = reproduce(load_paper(str(toy)), out, jobs=2)
-    rows = whole["tables"]["1"]["rows"]
+    content = reproduce(load_paper(str(toy)), out, jobs=2)
+    rows = content["tables"]["1"]["rows"]
     assert len(rows["TR"]["mean"]) == 1 and not {"lost", "after lost"} & rows.keys()
-    failed = {name.rpartition("-")[0]: why for name, why in whole["failed"].items()}
+    failed = {name.rpartition("-")[0]: why for name, why in content["failed"].items()}
     assert "nothing" in failed["lost-seed-0"] and "needs lost, seed 0" in failed["after-lost-seed-0"]
     name = load_paper(str(toy)).file_name  # -fp32 on a processor without bfloat16
     page = json.loads((out / f"{name}.json").read_text(encoding="utf-8"))
-    assert page["tables"] == whole["tables"] and page["failed"] == whole["failed"]
+    assert page["tables"] == content["tables"] and page["failed"] == content["failed"]
     # Again: only what failed is tried.
     times = {path: path.stat().st_mtime_ns for path in (out / "steps").iterdir()}
-    assert reproduce(load_paper(str(toy)), out)["tables"] == whole["tables"]
+    assert reproduce(load_paper(str(toy)), out)["tables"] == content["tables"]
     assert times == {path: path.stat().st_mtime_ns for path in (out / "steps").iterdir()}
     # Killed while the base trains, with all its children, then once more by Ctrl-C while a model does.
     words = ["-m", "st_xling.cli", "reproduce", str(toy), "1", "--rows", "as it is", "TR", "--out", "killed"]
