@@ -104,20 +104,25 @@ def _table_content(table: Table, out: Path, failed: dict[str, str]) -> dict[str,
         "signatures": sorted(signatures),
         "differences": differences,
     }
-    if table.entry.get("picture") and rows:
-        content["picture"] = {label: _first_result(table, label, out)["components"] for label in rows}
-    if table.entry.get("examples") and rows:
-        results = {label: _first_result(table, label, out) for label in rows}
+    results = _first_results(table, rows, out)
+    if table.entry.get("picture") and results:
+        content["picture"] = {label: result["components"] for label, result in results.items()}
+    if table.entry.get("examples") and results:
         content["examples"] = examples_text(
             {label: result["reranking"]["examples"] for label, result in results.items()}
         )
     return content
 
 
-def _first_result(table: Table, label: str, out: Path) -> dict[str, Any]:
-    """Return the result of a row's first column and seed."""
-    first_cell = next(iter(table.cells[label].values()))
-    return read_json_object(out / first_cell.steps[0].result)
+def _first_results(table: Table, labels: Iterable[str], out: Path) -> dict[str, dict[str, Any]]:
+    """Return, for each row whose first column has one, its result of the first seed that is done."""
+    results = {}
+    for label in labels:
+        first_cell = next(iter(table.cells[label].values()))
+        contents = [read_json_object(out / step.result) for step in first_cell.steps]
+        if done := [content for content in contents if content]:
+            results[label] = done[0]
+    return results
 
 
 def _seed_values(

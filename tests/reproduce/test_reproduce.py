@@ -372,3 +372,27 @@ def test_a_missing_value_is_named_and_the_other_cells_stay(toy: Path, tmp_path: 
     assert name.startswith("tatoeba-of-tr-seed-0-") and "no_such" in why
     row = content["tables"]["1"]["rows"]["TR"]
     assert row.pop("wrong") == [None] and set(map(tuple, row.values())) == {(30.0,)}
+
+
+@pytest.mark.parametrize("fact", ["picture", "examples"])
+def test_a_row_without_its_first_seed_has_picture_and_examples(fact: str, toy: Path, tmp_path: Path) -> None:
+    """Where the first seed of a row had failed, the page of all tables ended in a KeyError, and nothing was written."""
+    file = deepcopy(TOY)
+    file["tables"]["1"] |= {fact: True, "rows": {"as it is": "model", "TR": "tr"}}
+    toy.write_text(yaml.safe_dump(file, sort_keys=False), encoding="utf-8")
+    paper = load_paper(str(toy), ["1"], seeds=(0, 1), precision="bf16")
+    passage = {"text": "Hier.", "language": "de", "relevant": True}
+    example = {"query": "Wo?", "language": "de", "rank": 1, "passages": [passage]}
+    points = {"source": [[0.0, 1.0]], "target": [[1.0, 0.0]]}
+    result = {
+        "tatoeba": {f"tatoeba_{key}_accuracy": 0.5 for key in ("deu_to_en", "fra_to_en", "mean")},
+        "components": {"of": "tokens", "languages": ["de", "en"], "points": points},
+        "reranking": {"examples": {"1": example}},
+    }
+    (tmp_path / "results").mkdir()
+    second_seed = next(step for step in paper.steps() if step.name == "tatoeba of tr, seed 1")
+    write_json(tmp_path / second_seed.result, result)
+    write_report(paper, tmp_path, {})
+    content = json.loads((tmp_path / f"{paper.file_name}.json").read_text(encoding="utf-8"))
+    table = content["tables"]["1"]
+    assert list(table["rows"]) == ["TR"] and fact in table
