@@ -46,8 +46,6 @@ LANGUAGE_LISTS = {
 """Parameters that are lists of languages, by command; of Tatoeba's they may also be groups."""
 NO_PIVOT = "none"
 
-ENDINGS = (".tsv", ".csv", ".jsonl", ".json", ".parquet", ".tmx", ".txt")
-"""Endings of names that can only be files."""
 MODEL_FILES = ("config.json", "modules.json")
 SYNONYMS = {
     **{"--lr": "--learning-rate", "--bs": "--batch-size", "--per-device-train-batch-size": "--batch-size"},
@@ -331,7 +329,8 @@ def with_options(*kinds: type, rules: Sequence[Rule] = ()) -> Any:
 def check_input(metavar: str, value: str) -> None:
     """Raise if a text is not there, before anything large is imported."""
     from st_xling.data.spec import OPTIONS, PHRASEBOOK_OPTIONS, parse_spec, read_options, split_spec
-    from st_xling.utils.text import describe_missing, file_ending, home_path, unpacked_name
+    from st_xling.utils.file_endings import TEXT_ENDINGS
+    from st_xling.utils.text import describe_missing, home_path, unpacked_ending
 
     names, can_be_other = [], False
     if metavar == "XX=FILE":
@@ -347,7 +346,7 @@ def check_input(metavar: str, value: str) -> None:
         names = [] if spec.is_phrasebook else spec.location.split(",")
         can_be_other = len(names) == 1  # a folder, a beginning of file names, an id of the Hub
     for path in map(home_path, names):
-        if can_be_other and file_ending(unpacked_name(path)) not in ENDINGS:
+        if can_be_other and unpacked_ending(path) not in TEXT_ENDINGS:
             continue
         if not path.exists() and not any(map(Path.is_file, path.parents)):
             raise FileNotFoundError(describe_missing(path))

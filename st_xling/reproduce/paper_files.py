@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from st_xling.training.recipe_files import check_keys, read_yaml
+from st_xling.utils.file_endings import YAML_ENDINGS
 from st_xling.utils.options import check_choice
 
 COMMON = "common"
-PAPER_ENDINGS = (".yaml", ".yml")
 
 _PAPERS = resources.files("st_xling.reproduce") / "papers"
 _SECTIONS = ("paper", "settings", "bases", "models", "evaluations", "tables")
@@ -39,7 +39,7 @@ def read_paper(name: str) -> dict[str, Any]:
     Raises:
         ValueError: No such paper, or a file of another form; names the place and what belongs there.
     """
-    if not name.endswith(PAPER_ENDINGS):
+    if not name.endswith(YAML_ENDINGS):
         check_choice("paper", name, paper_names())
         return read_yaml((_PAPERS / f"{name}.yaml").read_text(encoding="utf-8"), name)
     try:

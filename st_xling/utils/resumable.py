@@ -15,11 +15,8 @@ renamed, so that a kill at any moment loses no more than the step that was being
 
 from __future__ import annotations
 
-import bz2
 import contextlib
-import gzip
 import json
-import lzma
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,6 +24,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeGuard
 
+from st_xling.utils.file_endings import COMPRESSIONS
 from st_xling.utils.io import (
     LOCK,
     TEMPORARY,
@@ -339,21 +337,15 @@ def deliver(result: Path, out: Output) -> None:
         return
     path = Path(out).resolve()  # a link stays a link
     path.parent.mkdir(parents=True, exist_ok=True)
-    pack: Any = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open, ".zst": _open_zstd}.get(path.suffix)
-    if pack is None:
+    compression = COMPRESSIONS.get(path.suffix)
+    if compression is None:
         with contextlib.suppress(OSError):  # another file system
             result.replace(path)
             return
     with result.open("rb") as stream, atomic_writer(path) as copy:
-        with pack(copy, "wb") if pack else contextlib.nullcontext(copy) as packed:
+        with compression.open(copy, "wb") if compression else contextlib.nullcontext(copy) as packed:
             shutil.copyfileobj(stream, packed)
     result.unlink()
-
-
-def _open_zstd(stream: Any, mode: str) -> Any:
-    import pyarrow
-
-    return pyarrow.CompressedOutputStream(stream, "zstd")
 
 
 def _is_file_name(out: Output) -> TypeGuard[str | Path]:

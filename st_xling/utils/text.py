@@ -9,10 +9,8 @@ A tab-separated file that st-xling writes begins with the names of :data:`SCORED
 
 from __future__ import annotations
 
-import bz2
 import contextlib
 import difflib
-import gzip
 import io
 import lzma
 import os
@@ -27,11 +25,13 @@ from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, Any
 
+from st_xling.utils.file_endings import COMPRESSIONS
+
 #: First columns of a tab-separated file of scored pairs, and the header line by which readers recognize one.
 SCORED_COLUMNS = ("score", "source_id", "target_id", "source", "target")
+
 THRESHOLD = "threshold"
 """Column, key or property of mined pairs: the lowest score that was kept, nan or null if all were."""
-
 
 LONGEST_LINE_BYTES = 1 << 24
 """A longer line is no sentence; the file is probably not text."""
@@ -39,15 +39,9 @@ LONGEST_LINE_BYTES = 1 << 24
 LARGEST_DOCUMENT_BYTES = 1 << 27
 """A larger document is not read: it would have to be in memory as a whole, and many times its size."""
 
-PACKED = (".gz", ".xz", ".bz2", ".zst")
+PACKED = tuple(COMPRESSIONS)
 """Endings of the compressions that are read; what a file is packed with is recognized by its first bytes."""
 
-_MAGIC = {
-    ".gz": re.compile(rb"\x1f\x8b"),
-    ".xz": re.compile(rb"\xfd7zXZ\x00"),
-    ".bz2": re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"),
-    ".zst": re.compile(rb"\x28\xb5\x2f\xfd"),
-}
 UTF8_MARK = b"\xef\xbb\xbf"
 # A sentence may begin with a tag, such as <b>: these begin files of corpora.
 _XML = re.compile(
@@ -55,8 +49,11 @@ _XML = re.compile(
     rb"|xliff|corpus|text|seg|s(?=\s+id=))[\s>])",
     re.IGNORECASE,
 )
+# Characters that are letters or symbols by their category, and show nothing: fillers and variation selectors.
 _FILLERS = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
-_HEAD_BYTES = 1 << 20
+_INVISIBLE = ("Cc", "Cf", "Zs", "Zl", "Zp")  # categories of control and format characters, spaces and line breaks
+_HEAD_BYTES = 1 << 20  # of which the number of lines is estimated
+_BUFFER_BYTES = 1 << 16
 _ESCAPES = {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}
 _TO_ESCAPE = str.maketrans(_ESCAPES)
 _UNESCAPES = {escaped: plain for plain, escaped in _ESCAPES.items()}
@@ -87,7 +84,7 @@ def open_bytes(path: str | Path, *, any_encoding: bool = False) -> Iterator[io.B
         ParallelTextError: For a packed file that is broken or cut off (also while it is read), a name that promises a
             compression that is not there, a NumPy array, an archive, or UTF-16, unless of ``any_encoding``.
     """
-    with _opened(Path(path)) as (_, stream):
+    with _open_unpacked(Path(path)) as (_, stream):
         if stream.peek(6).startswith(b"\x93NUMPY"):
             raise ParallelTextError(
                 f"{path}: expected text, got a NumPy array; embeddings are passed as such, see --source-embeddings"
@@ -110,13 +107,15 @@ def _archive_kind(head: bytes) -> str:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[IO[bytes], io.BufferedReader]]:
-    """Yield a file as it is, or the member of an archive, and its unpacked bytes, whose faults name the file."""
+def _open_unpacked(path: Path) -> Iterator[tuple[IO[bytes], io.BufferedReader]]:
+    """Yield a file as it is, or the member of an archive, and its unpacked bytes; faults of these name the file."""
     with contextlib.ExitStack() as stack:
         file: IO[bytes]
-        if archive := _archive(path):
-            packed = stack.enter_context(zipfile.ZipFile(archive))
-            file = unpacked = stack.enter_context(packed.open(_member(packed, path)))
+        unpacked: Any
+        if archive_path := _find_archive(path):
+            archive = stack.enter_context(zipfile.ZipFile(archive_path))
+            file = stack.enter_context(archive.open(_find_member(archive, path)))
+            unpacked = file
         elif path.is_dir():
             raise ValueError(f"expected a file of text: {path} is a folder; name a file in it.")
         elif path.exists() and not path.is_file():
@@ -127,9 +126,13 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], io.BufferedReader]]:
         elif not path.is_file():
             raise FileNotFoundError(describe_missing(path))
         else:
-            file = plain = stack.enter_context(path.open("rb"))
-            unpacked = _unpacked(path, plain)
-        stream: Any = unpacked if isinstance(unpacked, io.BufferedReader) else io.BufferedReader(unpacked, 1 << 16)
+            plain = stack.enter_context(path.open("rb"))
+            file = plain
+            unpacked = _unpack(path, plain)
+
+        stream = unpacked
+        if not isinstance(stream, io.BufferedReader):
+            stream = io.BufferedReader(unpacked, _BUFFER_BYTES)
         try:
             yield file, stream
         except (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
@@ -157,7 +160,7 @@ def read_bytes(path: str | Path, *, most: int = LARGEST_DOCUMENT_BYTES) -> bytes
 
 
 def raw_lines(path: str | Path) -> Iterator[bytes]:
-    """Every line by :func:`line_text`, one after another.
+    """Yield every line without its end, as :func:`line_text` returns it.
 
     Args:
         path: A text file, plain or packed.
@@ -166,7 +169,8 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
     """
     with open_bytes(path) as stream:
         check_head(path, stream.peek())
-        for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE_BYTES + 1), b""), 1):
+        read_line = partial(stream.readline, LONGEST_LINE_BYTES + 1)
+        for number, line in enumerate(iter(read_line, b""), 1):
             if len(line) > LONGEST_LINE_BYTES:
                 raise line_too_long(path, number)
             yield line_text(line)
@@ -187,7 +191,8 @@ def line_text(line: bytes) -> bytes:
 
 def check_head(path: str | Path, head: bytes) -> None:
     r"""Raise ``ParallelTextError`` if a file begins as XML, or its lines end in ``\r`` alone."""
-    if b"\n" not in head.rstrip(b"\n") and head.count(b"\r") > 1:
+    has_line_feed = b"\n" in head.rstrip(b"\n")
+    if not has_line_feed and head.count(b"\r") > 1:
         raise ParallelTextError(
             f"{path}: expected lines that end in LF, got lines that end in CR alone; convert it: tr '\\r' '\\n'"
         )
@@ -219,9 +224,12 @@ def is_blank(text: str) -> bool:
         (True, False)
     """
     stripped = text.strip()
-    if not stripped or (stripped[0].isalnum() and stripped[0] not in _FILLERS):
-        return not stripped
-    return all(unicodedata.category(letter) in ("Cc", "Cf", "Zs", "Zl", "Zp") or letter in _FILLERS for letter in text)
+    if not stripped:
+        return True
+    # Nearly all texts begin with a letter or number, so that only the others are looked at letter by letter.
+    if stripped[0].isalnum() and stripped[0] not in _FILLERS:
+        return False
+    return all(unicodedata.category(letter) in _INVISIBLE or letter in _FILLERS for letter in text)
 
 
 def is_scored_header(cells: Sequence[str]) -> bool:
@@ -261,35 +269,51 @@ def unescape_cell(cell: str) -> str:
 
 def estimate_lines(path: str | Path) -> int:
     """Estimate the lines of a file by its first megabyte; exact if it is no longer than that."""
-    with _opened(Path(path)) as (file, stream):
+    path = Path(path)
+    with _open_unpacked(path) as (file, stream):
         head = stream.read(_HEAD_BYTES)
-        read = file.tell()
-    lines = head.count(b"\n") + (not head.endswith(b"\n"))
+        bytes_read = file.tell()  # of the packed file
+    lines = head.count(b"\n")
+    if not head.endswith(b"\n"):
+        lines += 1
     if len(head) < _HEAD_BYTES:
         return lines
-    if archive := _archive(Path(path)):
-        with zipfile.ZipFile(archive) as packed:
-            size = _member(packed, Path(path)).file_size
+
+    if archive_path := _find_archive(path):
+        with zipfile.ZipFile(archive_path) as archive:
+            size = _find_member(archive, path).file_size
     else:
-        size = Path(path).stat().st_size
-    return max(1, lines * size // max(1, read))
+        size = path.stat().st_size
+    return max(1, lines * size // max(1, bytes_read))
 
 
 def file_ending(path: str | Path) -> str:
-    """The last suffix, with the one before it where the last is that of a packed file; in lower case.
+    """Return the last suffix, with the one before it where the last is that of a packed file; in lower case.
 
     Example:
         >>> file_ending("corpus.v2.TSV.gz"), file_ending("corpus.de")
         ('.tsv.gz', '.de')
     """
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    return "".join(suffixes[-2:] if suffixes and suffixes[-1] in PACKED else suffixes[-1:])
+    is_packed = bool(suffixes) and suffixes[-1] in PACKED
+    count = 2 if is_packed else 1
+    return "".join(suffixes[-count:])
 
 
 def unpacked_name(path: str | Path) -> str:
-    """The name of a file without the ending of packed files."""
+    """Return the name of a file without the ending of its compression."""
     path = Path(path)
     return path.stem if path.suffix.lower() in PACKED else path.name
+
+
+def unpacked_ending(path: str | Path) -> str:
+    """Return the ending of a file without that of its compression, in lower case.
+
+    Example:
+        >>> unpacked_ending("corpus.v2.TSV.gz"), unpacked_ending("corpus")
+        ('.tsv', '')
+    """
+    return file_ending(unpacked_name(path))
 
 
 def home_path(path: str | Path) -> Path:
@@ -298,9 +322,14 @@ def home_path(path: str | Path) -> Path:
 
 
 def plain_or_packed(path: Path) -> Path:
-    """``path`` itself, or where there is no such file, the packed one next to it, such as ``path.gz``."""
-    packed = (path.with_name(path.name + ending) for ending in PACKED)
-    return path if path.is_file() else next(filter(Path.is_file, packed), path)
+    """Return ``path`` itself, or where there is no such file, the packed one next to it, such as ``path.gz``."""
+    if path.is_file():
+        return path
+    for ending in PACKED:
+        packed = path.with_name(path.name + ending)
+        if packed.is_file():
+            return packed
+    return path
 
 
 def describe_missing(path: str | Path) -> str:
@@ -338,9 +367,10 @@ def _check_entry(entry: zipfile.ZipInfo, archive: str | Path) -> None:
     machine, which would be read in place of the entry, and which ``push`` would publish.
     """
     # A backslash divides folders for the tools of Windows alone; a name that is absolute for either is.
-    posix, windows = PurePosixPath(entry.filename), PureWindowsPath(entry.filename)
-    leads_out = posix.is_absolute() or bool(windows.anchor) or ".." in {*posix.parts, *windows.parts}
-    if leads_out:
+    posix = PurePosixPath(entry.filename)
+    windows = PureWindowsPath(entry.filename)
+    is_absolute = posix.is_absolute() or bool(windows.anchor)
+    if is_absolute or ".." in {*posix.parts, *windows.parts}:
         raise ParallelTextError(
             f"{archive}: expected names of files inside the archive, got {entry.filename!r}, which leads out of it; do "
             "not unpack this archive, fetch it again from where you trust it"
@@ -353,32 +383,32 @@ def _check_entry(entry: zipfile.ZipInfo, archive: str | Path) -> None:
         raise ParallelTextError(f"{archive}: expected files without a password, got {entry.filename!r}; unpack it")
 
 
-def _member(packed: zipfile.ZipFile, path: Path) -> zipfile.ZipInfo:
-    """The archive's entry of a path that leads into it, also where it is stored as ``./NAME``."""
-    inner = path.relative_to(str(packed.filename))
-    found = next((entry for entry in packed.infolist() if PurePosixPath(entry.filename) == PurePosixPath(inner)), None)
-    if found is None:
-        raise FileNotFoundError(f"{packed.filename} has no file {inner}.")
-    _check_entry(found, str(packed.filename))
-    return found
+def _find_member(archive: zipfile.ZipFile, path: Path) -> zipfile.ZipInfo:
+    """Return the archive's entry of a path that leads into it, also where it is stored as ``./NAME``."""
+    inner = PurePosixPath(path.relative_to(str(archive.filename)))
+    for entry in archive.infolist():
+        if PurePosixPath(entry.filename) == inner:
+            _check_entry(entry, str(archive.filename))
+            return entry
+    raise FileNotFoundError(f"{archive.filename} has no file {inner}.")
 
 
-def _archive(path: Path) -> Path | None:
-    """The zip archive that a path leads into."""
-    return next((folder for folder in path.parents if folder.suffix.lower() == ".zip" and folder.is_file()), None)
+def _find_archive(path: Path) -> Path | None:
+    """Return the zip archive that a path leads into; ``None`` for a path that leads into none."""
+    for folder in path.parents:
+        if folder.suffix.lower() == ".zip" and folder.is_file():
+            return folder
+    return None
 
 
-def _unpacked(path: Path, file: io.BufferedReader) -> Any:
+def _unpack(path: Path, file: io.BufferedReader) -> Any:
     """Return a stream that unpacks a file by what its first bytes show; the file itself if it is not packed."""
     head = file.peek(10)[:10]
-    found = next((ending for ending, magic in _MAGIC.items() if magic.match(head)), None)
-    if found is None and path.suffix in PACKED and head:
+    for compression in COMPRESSIONS.values():
+        if compression.first_bytes.match(head):
+            return compression.open(file, "rb")
+    if path.suffix in PACKED and head:
         raise ParallelTextError(
             f"{path}: expected {path.suffix[1:]}, got a file that begins with {head[:2]!r}; drop the {path.suffix}"
         )
-    if found == ".zst":
-        import pyarrow  # Python has Zstandard of its own from 3.14 on
-
-        return pyarrow.CompressedInputStream(file, "zstd")
-    unpackers: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
-    return unpackers[found](file) if found else file
+    return file
