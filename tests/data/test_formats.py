@@ -673,3 +673,54 @@ def test_packed_parquet(tmp_path: Path) -> None:
     (tmp_path / "c.parquet.gz").write_bytes(gzip.compress((tmp_path / "c.parquet").read_bytes()))
     with pytest.raises(ParallelTextError, match="which is compressed within, got a packed one; unpack it"):
         load_pairs(tmp_path / "c.parquet.gz")
+
+
+def test_lines_of_open_quotes_in_csv(tmp_path: Path) -> None:
+    """A field that begins with a quote on one line and ends on a later one is named with the line that opened it last.
+
+    The numbers were wrong for whoever had several such fields in a file: a later field was said to begin on the line of
+    an earlier one, and a line such as ``Rohr 5",pipe`` behind a closed field was taken for the end of it.
+    """
+    path = lines(
+        tmp_path / "c.csv",
+        [
+            "source,target",
+            '"a',  # 2 opens
+            'b",c',  # 3 ends what 2 opened
+            'Rohr 5",pipe',  # 4 is text: nothing is open
+            '"d',  # 5 opens
+            "plain,words",  # 6 has no quote: 5 is still open
+            '"e',  # 7 opens, too
+            'f",g',  # 8 ends what 7 opened
+            'h",i',  # 9 is text: nothing is open
+            '"j',  # 10 opens
+            '"k","l"',  # 11 has whole fields: nothing is open any more
+            'm",n',  # 12 is text
+            '"o, p',  # 13 opens
+            'q" r,s',  # 14 has a quote within a field, which closes what is open
+            't",u',  # 15 is text
+            '"v',  # 16 opens
+            'w "x" y",z',  # 17 has three quotes, and ends what 16 opened
+            '"',  # 18 opens
+            '",',  # 19 opens: it begins with a quote that it does not close
+            'end",of file',  # 20 ends what 19 opened
+        ],
+    )
+    opened_by = {3: 2, 8: 7, 17: 16, 20: 19}
+    expected = [
+        (line, "a field begins with a quote that this line does not close") for line in (2, 5, 7, 10, 13, 16, 18, 19)
+    ]
+    expected += [(line, f"ends a field that line {opening} opened") for line, opening in opened_by.items()]
+    with pytest.raises(ParallelTextError) as caught:
+        load_pairs(path)
+    assert [(fault.line, fault.detail) for fault in caught.value.faults] == sorted(expected)
+    assert {fault.kind for fault in caught.value.faults} == {"unclosed quote"}
+    assert cells(load_pairs(path, skip_bad_lines=True)) == [
+        ('Rohr 5"', "pipe"),
+        ("plain", "words"),
+        ('h"', "i"),
+        ("k", "l"),
+        ('m"', "n"),
+        ('q" r', "s"),
+        ('t"', "u"),
+    ]
