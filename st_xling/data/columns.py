@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, product
+from itertools import chain, islice, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,10 +29,10 @@ logger = logging.getLogger(__name__)
 Columns = Sequence[int] | Sequence[str]
 """A choice of columns: source, target and perhaps hard negatives; positions counted from 0, or names."""
 
-Languages = tuple["str | None", "str | None"]
+LanguagePair = tuple["str | None", "str | None"]
 """Languages of source and target, or ``None`` where unknown."""
 
-Row = tuple[int, "list[str] | Mapping[str, Any]"]
+NumberedRow = tuple[int, "list[str] | Mapping[str, Any]"]
 """Number of a line or row, counted from 1, and its cells."""
 
 PARALLEL_NAMES = (
@@ -44,11 +44,20 @@ PARALLEL_NAMES = (
 QUERY_NAMES = (*product(("query", "question", "anchor"), ("passage", "positive", "answer")), *PARALLEL_NAMES)
 """The same of queries and the passages that answer them."""
 
-LOCAL_NAMES = tuple(
-    (source, target)
-    for line in Path(__file__).with_name("header_words.tsv").read_text(encoding="utf-8").splitlines()[1:]
-    for source, target in (pair.split("/") for pair in line.split("\t")[1:])
-)
+
+def _read_local_names() -> tuple[tuple[str, str], ...]:
+    """Read ``header_words.tsv``: a line for each language, with its code and pairs of names ``source/target``."""
+    text = Path(__file__).with_name("header_words.tsv").read_text(encoding="utf-8")
+    names = []
+    for line in text.splitlines()[1:]:
+        _, *pairs = line.split("\t")
+        for pair in pairs:
+            source, target = pair.split("/")
+            names.append((source, target))
+    return tuple(names)
+
+
+LOCAL_NAMES = _read_local_names()
 """Names of source and target in other languages, such as Quelle and Ziel, and names that are less usual."""
 
 QUESTION_NAMES = (
@@ -76,10 +85,9 @@ LABEL_NAMES = (
 _NEGATIVE = re.compile(r"negative(?:_(\d+))?", re.IGNORECASE)
 # Words next to a language in a name: "German text", "Quelle (de)".
 _NO_LANGUAGES = {"text", "texts", "sentence", "sentences", "segment", "src", "tgt", "texte", "texto", "testo", "tekst"}
-_NO_LANGUAGES |= {
-    word for pair in (*PARALLEL_NAMES, *LOCAL_NAMES) for name in pair for word in name.split() if not is_code(word)
-}
-_WORDS = re.compile(r"[\"'(\[]*[^\W_]+(?:[\W_]+[^\W_]+){0,2}[\"'):\]]*")  # up to three, that may name a column
+_WORDS_OF_NAMES = " ".join(chain(*PARALLEL_NAMES, *LOCAL_NAMES)).split()
+_NO_LANGUAGES |= {word for word in _WORDS_OF_NAMES if not is_code(word)}
+_COLUMN_WORDS = re.compile(r"[\"'(\[]*[^\W_]+(?:[\W_]+[^\W_]+){0,2}[\"'):\]]*")  # up to three, that may name a column
 
 
 class Layout(NamedTuple):
@@ -130,8 +138,17 @@ def negative_columns(names: Iterable[str]) -> list[str]:
         >>> negative_columns(["negative_10", "passage", "negative_2"])
         ['negative_2', 'negative_10']
     """
-    matches = {name: match for name in names if (match := _NEGATIVE.fullmatch(name.strip()))}
-    return sorted(matches, key=lambda name: int(matches[name][1] or 0))
+    number_of: dict[str, int] = {}
+    for name in names:
+        match = _NEGATIVE.fullmatch(name.strip())
+        if match is not None:
+            number_of[name] = int(match[1] or 0)
+    return sorted(number_of, key=lambda name: number_of[name])
+
+
+def _spelled(name: str) -> str:
+    """Return the name of a column as names are compared: in lower case, with spaces for underscores."""
+    return name.strip().lower().replace("_", " ")
 
 
 @dataclass(frozen=True)
@@ -139,15 +156,15 @@ class ColumnChoice:
     """How the columns of source and target are chosen.
 
     Attributes:
-        languages: The languages asked for; they come before those of any name.
+        languages: The languages that the caller chose; they come before those of any name.
         columns: The columns to read, perhaps with those of negatives behind them; ``None``: see
             :func:`choose_columns`.
-        known: Pairs of names, in order of preference.
+        paired_names: Pairs of names, in order of preference.
     """
 
-    languages: Languages = (None, None)
+    languages: LanguagePair = (None, None)
     columns: Columns | None = None
-    known: Sequence[tuple[str, str]] = PARALLEL_NAMES
+    paired_names: Sequence[tuple[str, str]] = PARALLEL_NAMES
 
 
 def choose_columns(
@@ -155,62 +172,97 @@ def choose_columns(
     where: str,
     choice: ColumnChoice,
     *,
-    named: Languages = (None, None),
+    named: LanguagePair = (None, None),
     translation_keys: Sequence[str] = (),
 ) -> Layout | None:
     """Choose the columns to read, the first that fit; ``None`` if none do.
 
-    These are the ``columns`` named; a pair that is ``known``; ``english`` and ``non_english``, as the parallel sets of
-    sentence-transformers have them; columns that are called by the two languages; the only two columns, if both are
-    languages; then the languages as keys of a column ``translation``; last, source and target in other languages
-    (``Quelle`` and ``Ziel``). Languages may be named in any language (``Deutsch``, ``alemán``). Upper and lower case
-    are the same.
+    These are the ``columns`` that are chosen; a pair of ``paired_names``; ``english`` and ``non_english``, as the
+    parallel sets of sentence-transformers have them; columns that are called by the two languages; the only two
+    columns, if both are languages; then the languages as keys of a column ``translation``; last, source and target in
+    other languages (``Quelle`` and ``Ziel``). Languages may be named in any language (``Deutsch``, ``alemán``). Upper
+    and lower case are the same.
 
     Args:
         names: The names of all columns.
         where: What is read; a warning names columns that are not.
         choice: How they are chosen; its columns are names.
-        named: The languages asked for or else in the name of the file.
+        named: The languages that the caller chose, or else those in the name of the file.
         translation_keys: The keys of a ``translation`` column, if there is one.
     """
     columns = choice.columns
-    spelled = {name.strip().lower().replace("_", " ").removesuffix(":"): name for name in reversed(names)}
-    found: tuple[Any, ...] | None
-    nested = False
-    stated: tuple[str | None, ...] = (None, None)
-    if columns is not None:
-        nested = not set(columns) <= set(names)
-        found = tuple(columns) if not nested or set(columns) <= set(translation_keys) else None
-    elif pair := next((pair for pair in choice.known if spelled.keys() >= set(pair)), None):
-        found = (spelled[pair[0]], spelled[pair[1]])
-    elif spelled.keys() >= {"english", "non english"}:
-        found, stated = _english_pair(spelled, named)
-    elif (found := _language_pair(names, named)) is None:
-        found, nested = _language_pair(translation_keys, named, nested=True), True
-    if found is None and columns is None:
-        found = _local_pair(spelled, choice.known)
-        nested = False
-    if found is None:
+    if columns is None:
+        pair = _find_pair(names, choice, named, translation_keys)
+    else:
+        pair = _chosen_pair(columns, names, translation_keys)
+    if pair is None:
         return None
-    if columns is None and not nested:
-        found = (*found, *negative_columns(names))
-    if nested or all(map(_language, found[:2])):
-        stated = tuple(_language(name) or name for name in found[:2])
+
+    keys = pair.keys
+    if columns is None and not pair.nested:
+        keys = (*keys, *negative_columns(names))
+    stated = pair.languages
+    if pair.nested or all(map(_column_language, keys[:2])):
+        stated = (_column_language(keys[0]) or keys[0], _column_language(keys[1]) or keys[1])
     # A column chosen by name states its language better than the name of the file.
-    by_file, by_column = (choice.languages, named, stated), (choice.languages, stated, named)
-    order = by_file if columns is None else by_column
-    languages = tuple(next(filter(None, codes), UNKNOWN) for codes in zip(*order))
+    by_preference = [choice.languages, named, stated] if columns is None else [choice.languages, stated, named]
+    languages = tuple(next(filter(None, codes), UNKNOWN) for codes in zip(*by_preference))
     language_keys = tuple(
         name if code is None and name in names else None for name, code in zip(LANGUAGE_COLUMNS, choice.languages)
     )
-    # Of a row with the label 0 the texts do not belong together; columns that are chosen are read as they are.
-    label = find_label(names) if columns is None and not is_scored_header(names) else None
-    layout = Layout(found, languages, language_keys, nested, label_key=label)
+    # The texts of a row with the label 0 do not belong together; columns that are chosen are read as they are.
+    is_chosen_or_scored = columns is not None or is_scored_header(names)
+    label = None if is_chosen_or_scored else find_label(names)
+    layout = Layout(keys, languages, language_keys, pair.nested, label_key=label)
+
     ignored = [name for name in names if name not in (*layout.column_names, *LANGUAGE_COLUMNS)]
-    if ignored and columns is None and not is_scored_header(names):
+    if ignored and not is_chosen_or_scored:
         read = ", ".join(layout.keys)
         logger.warning("%s: columns read: %s; no objective sees the others: %s", where, read, ", ".join(ignored))
     return layout
+
+
+class _ColumnPair(NamedTuple):
+    """Columns of source and target, or keys of ``translation``.
+
+    Attributes:
+        keys: Their names; of chosen columns, those of hard negatives behind them.
+        nested: Whether they are keys of a column ``translation``.
+        languages: Languages that they are known to have, where their names are no languages.
+    """
+
+    keys: tuple[Any, ...]
+    nested: bool = False
+    languages: LanguagePair = (None, None)
+
+
+def _chosen_pair(columns: Columns, names: Sequence[str], translation_keys: Sequence[str]) -> _ColumnPair | None:
+    """Return the columns that the caller chose by name; ``None`` if one of them is not there."""
+    if set(columns) <= set(names):
+        return _ColumnPair(tuple(columns))
+    if set(columns) <= set(translation_keys):
+        return _ColumnPair(tuple(columns), nested=True)
+    return None
+
+
+def _find_pair(
+    names: Sequence[str], choice: ColumnChoice, named: LanguagePair, translation_keys: Sequence[str]
+) -> _ColumnPair | None:
+    """Return the first columns of source and target that fit, see :func:`choose_columns`; ``None`` if none do."""
+    by_spelling = {_spelled(name).removesuffix(":"): name for name in reversed(names)}
+    for source, target in choice.paired_names:
+        if {source, target} <= by_spelling.keys():
+            return _ColumnPair((by_spelling[source], by_spelling[target]))
+    if {"english", "non english"} <= by_spelling.keys():
+        return _english_pair(by_spelling, named)
+    columns = _language_pair(names, named)
+    if columns is not None:
+        return _ColumnPair(columns)
+    keys = _language_pair(translation_keys, named, nested=True)
+    if keys is not None:
+        return _ColumnPair(keys, nested=True)
+    columns = _local_pair(by_spelling, choice.paired_names)
+    return None if columns is None else _ColumnPair(columns)
 
 
 def check_unique(read: Iterable[str], names: Sequence[str], where: str) -> None:
@@ -223,64 +275,100 @@ def check_unique(read: Iterable[str], names: Sequence[str], where: str) -> None:
             )
 
 
-def _local_pair(spelled: Mapping[str, str], known: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
+def _local_pair(by_spelling: Mapping[str, str], paired_names: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
     """Return source and target, or query and passage, by their names in other languages."""
-    names = (*QUESTION_NAMES, *LOCAL_NAMES) if known is QUERY_NAMES else LOCAL_NAMES
-    for source, target in names:
+    local_names = LOCAL_NAMES
+    if paired_names is QUERY_NAMES:
+        local_names = (*QUESTION_NAMES, *LOCAL_NAMES)
+    for source, target in local_names:
         # A table of sentences has columns that name their languages, too.
-        if {source, target} <= spelled.keys() and (len(spelled) == 2 or source != "source language"):
-            return spelled[source], spelled[target]
+        is_only_pair = len(by_spelling) == 2
+        if {source, target} <= by_spelling.keys() and (is_only_pair or source != "source language"):
+            return by_spelling[source], by_spelling[target]
     return None
 
 
 def find_label(names: Iterable[str]) -> str | None:
     """Return the column that says whether the texts of a row belong together; ``None`` where there is none."""
-    spelled = {name.strip().lower().replace("_", " "): name for name in names}
-    return next((spelled[name] for name in LABEL_NAMES if name in spelled), None)
+    by_spelling = {_spelled(name): name for name in names}
+    return next((by_spelling[name] for name in LABEL_NAMES if name in by_spelling), None)
 
 
-def _english_pair(spelled: Mapping[str, str], named: Languages) -> tuple[tuple[str, str], Any]:
-    """English second, unless the known languages differ."""
-    is_english = [None if code is None else canonical_language(code) == "eng" for code in named]
-    other = next((code for code, english in zip(named, is_english) if english is False), None)
-    if is_english[0] or is_english[1] is False:
-        return (spelled["english"], spelled["non english"]), ("en", other)
-    return (spelled["non english"], spelled["english"]), (other, "en")
+def _english_pair(by_spelling: Mapping[str, str], named: LanguagePair) -> _ColumnPair:
+    """Return ``english`` and ``non_english``, English second, unless the known languages say otherwise."""
+    source, target = named
+    source_is_english = source is not None and canonical_language(source) == "eng"
+    target_is_english = target is not None and canonical_language(target) == "eng"
+    other = None
+    if target is not None and not target_is_english:
+        other = target
+    if source is not None and not source_is_english:
+        other = source
+    is_english_first = source_is_english or (target is not None and not target_is_english)
+    if is_english_first:
+        return _ColumnPair((by_spelling["english"], by_spelling["non english"]), languages=("en", other))
+    return _ColumnPair((by_spelling["non english"], by_spelling["english"]), languages=(other, "en"))
 
 
-def _language_pair(names: Sequence[str], languages: Languages, nested: bool = False) -> tuple[str, str] | None:
-    by_code = {_language(name) or name.strip(): name for name in reversed(names)}
-    source, target = (by_code.get((code and match_language(code, by_code)) or "") for code in languages)
+def _language_pair(names: Sequence[str], languages: LanguagePair, nested: bool = False) -> tuple[str, str] | None:
+    """Return the columns of source and target whose names are languages; ``None`` where they leave a choice.
+
+    Args:
+        names: Names of columns, or keys of ``translation``.
+        languages: Languages of source and target.
+        nested: Whether the names are keys of ``translation``, each of which is a language.
+    """
+    by_language = {_column_language(name) or name.strip(): name for name in reversed(names)}
+    source = _find_language(languages[0], by_language)
+    target = _find_language(languages[1], by_language)
     if source and target and source != target:
         return source, target
+
     # Codes only where there are no other columns: "id" may be a row number, "is" a flag.
     if len(names) > 2 and not nested:
-        names = [name for name in names if _language(name) and not is_evident_code(name.strip())]
-    if len(names) != 2 or not (nested or all(map(_language, names))):
+        names = [name for name in names if _column_language(name) and not is_evident_code(name.strip())]
+    if len(names) != 2 or not (nested or all(map(_column_language, names))):
         return None
-    one, other = names
+    first, second = names
     # A dictionary may begin with the two names of a language: Deutsch, German.
-    if not nested and canonical_language(_language(one) or one) == canonical_language(_language(other) or other):
+    if not nested and _same_language(first, second):
         return None
-    if source == other or target == one:
-        one, other = other, one
-    # A language that is asked for and is neither column's leaves no choice.
-    fits = [code is None or found == name for code, found, name in zip(languages, (source, target), (one, other))]
-    return (one, other) if all(fits) else None
+    if source == second or target == first:
+        first, second = second, first
+    # A chosen language that is neither column's leaves no choice.
+    fits_source = languages[0] is None or source == first
+    fits_target = languages[1] is None or target == second
+    return (first, second) if fits_source and fits_target else None
 
 
-def _language(name: str) -> str | None:
+def _find_language(language: str | None, by_language: Mapping[str, str]) -> str | None:
+    """Return the column of a language; ``None`` if there is none."""
+    if language is None:
+        return None
+    code = match_language(language, by_language)
+    return None if code is None else by_language.get(code)
+
+
+def _same_language(first: str, second: str) -> bool:
+    """Return whether two names of columns name one language."""
+    languages = [_column_language(name) or name for name in (first, second)]
+    return canonical_language(languages[0]) == canonical_language(languages[1])
+
+
+def _column_language(name: str) -> str | None:
     """Return the language that a column is called by: ``de``, ``German``, ``Chinese (Simplified)``, ``de_text``."""
     if is_evident_code(name):
         return name
-    text = name.strip().lower().replace("_", " ")
-    if code := named_language(re.sub(r"\s*\(.*\)$|:$", "", text)):
+    text = _spelled(name)
+    without_note = re.sub(r"\s*\(.*\)$|:$", "", text)
+    code = named_language(without_note)
+    if code:
         return hub_language(code)
     words = [word for word in re.findall(r"\w+", text) if word not in _NO_LANGUAGES]
     if len(words) != 1 or words[0] == text:
         return None
     code = words[0] if is_evident_code(words[0]) else named_language(words[0])
-    return code and hub_language(code)
+    return hub_language(code) if code else None
 
 
 def column_order_warning(names: Sequence[str]) -> str:
@@ -294,21 +382,23 @@ def column_order_warning(names: Sequence[str]) -> str:
         >>> column_order_warning(["sent_id", "source", "target"]).partition(";")[0]
         'losses read columns in their order: sent_id first, then source'
     """
-    spelled = {name.strip().lower().replace("_", " "): name for name in names}
+    by_spelling = {_spelled(name): name for name in names}
     texts = [name for name in names if not name.endswith("_language") and name not in ("label", "labels", "score")]
-    for pair in QUERY_NAMES:
-        if spelled.keys() >= set(pair):
-            expected = [spelled[name] for name in pair]
-            if set(texts[:2]) == set(expected):
-                return ""
-            return (
-                f"losses read columns in their order: {texts[0]} first, then {texts[1]}; put {expected[0]} and "
-                f"{expected[1]} first: dataset.select_columns([{expected[0]!r}, {expected[1]!r}, …])"
-            )
+    for source_name, target_name in QUERY_NAMES:
+        if not {source_name, target_name} <= by_spelling.keys():
+            continue
+        source = by_spelling[source_name]
+        target = by_spelling[target_name]
+        if set(texts[:2]) == {source, target}:
+            return ""
+        return (
+            f"losses read columns in their order: {texts[0]} first, then {texts[1]}; put {source} and {target} first: "
+            f"dataset.select_columns([{source!r}, {target!r}, …])"
+        )
     return ""
 
 
-def find_layout(rows: Iterator[Row], where: str, choice: ColumnChoice) -> Layout:
+def find_layout(rows: Iterator[NumberedRow], where: str, choice: ColumnChoice) -> Layout:
     """Find the columns of a file in its header or the keys of its first row.
 
     Args:
@@ -321,47 +411,70 @@ def find_layout(rows: Iterator[Row], where: str, choice: ColumnChoice) -> Layout
     columns = choice.columns
     named = resolve_pair(where, *choice.languages, swapped_on_purpose=columns is not None)
     _, first = next(rows, (0, list[str]()))
-    following = [len(cell.split()) for _, row in islice(rows, 3) if isinstance(row, list) for cell in row]
+    following = [row for _, row in islice(rows, 3)]
     if isinstance(first, Mapping):
         return layout_of_names(list(first), first.get("translation"), where, choice, named=named)
+
     by_name = columns is not None and isinstance(columns[0], str)
-    by_header = choice if by_name else replace(choice, columns=None)
-    layout = choose_columns(first, where, by_header, named=named) if len(first) > 1 else None
-    # "no,si" may well be a pair; one or two words above sentences may well be names.
-    doubtful = layout is None and len(first) > 1 and max(following, default=0) > 3 and all(map(_WORDS.fullmatch, first))
-    are_codes = layout is not None and all(len(key) == 2 and key.isascii() and key.isalpha() for key in layout.keys[:2])
-    if are_codes and not by_name and not any(named):
-        layout, doubtful = None, True
-    if doubtful and columns is None:
-        note = "%s: the first line is read as a pair; if it is a header, name its columns: ?columns=%s"
-        logger.warning(note, where, ",".join(first))
-    if layout is not None and (columns is None or by_name):
-        check_unique(layout.column_names, first, where)
+    layout = None
+    if len(first) > 1:
+        header_choice = choice if by_name else replace(choice, columns=None)
+        layout = choose_columns(first, where, header_choice, named=named)
+    is_doubtful = layout is None and _may_be_header(first, following)
+    if layout is not None and not by_name and not any(named) and _are_short_codes(layout.keys[:2]):
+        layout = None  # "no,si" may well be a pair
+        is_doubtful = True
+    if is_doubtful and columns is None:
+        message = "%s: the first line is read as a pair; if it is a header, name its columns: ?columns=%s"
+        logger.warning(message, where, ",".join(first))
+
     if layout is not None:
-        keys = tuple(columns) if columns and not by_name else tuple(map(first.index, layout.keys))
-        language_keys = tuple(None if name is None else first.index(name) for name in layout.language_keys)
-        escaped = is_scored_header(first)
-        label_key = None if layout.label_key is None else first.index(layout.label_key)
-        return Layout(
-            keys,
-            layout.languages,
-            language_keys,
-            header=first,
-            width=len(first),
-            escaped=escaped,
-            label_key=label_key,
-        )
+        if columns is None or by_name:
+            check_unique(layout.column_names, first, where)
+        chosen_positions = None if by_name else columns
+        return _header_layout(layout, first, chosen_positions)
     if by_name:
         raise ValueError(f"{where}: expected the columns {columns!r} in the header, got {first}; pass names it has")
     languages = tuple(code or UNKNOWN for code in named)
     if columns is not None:
         return Layout(tuple(columns), languages)
-    width = max(2, len(first)) if choice.known is QUERY_NAMES else 2
+    width = max(2, len(first)) if choice.paired_names is QUERY_NAMES else 2
     return Layout(tuple(range(width)), languages, width=width)
 
 
+def _may_be_header(first: Sequence[str], following: Iterable[Any]) -> bool:
+    """Return whether a first line may name columns in words that are unknown: few words, above sentences.
+
+    Args:
+        first: Cells of the first line.
+        following: Cells of the lines that follow.
+    """
+    if len(first) < 2 or not all(map(_COLUMN_WORDS.fullmatch, first)):
+        return False
+    return any(len(cell.split()) > 3 for cell in chain(*following))
+
+
+def _are_short_codes(keys: Sequence[str]) -> bool:
+    """Return whether names of columns are codes of two letters, which may also be words."""
+    return all(len(key) == 2 and key.isascii() and key.isalpha() for key in keys)
+
+
+def _header_layout(layout: Layout, header: list[str], columns: Columns | None) -> Layout:
+    """Return the layout of a delimited file: positions in its header, or those that are chosen, in place of names."""
+    keys = tuple(columns) if columns else tuple(map(header.index, layout.keys))
+    return Layout(
+        keys,
+        layout.languages,
+        tuple(None if name is None else header.index(name) for name in layout.language_keys),
+        header=header,
+        width=len(header),
+        escaped=is_scored_header(header),
+        label_key=None if layout.label_key is None else header.index(layout.label_key),
+    )
+
+
 def layout_of_names(
-    names: Sequence[str], translation: Any, where: str, choice: ColumnChoice, *, named: Languages
+    names: Sequence[str], translation: Any, where: str, choice: ColumnChoice, *, named: LanguagePair
 ) -> Layout:
     """Return the columns of a table with names.
 
@@ -379,16 +492,17 @@ def layout_of_names(
     layout = choose_columns(names, where, choice, named=named, translation_keys=keys)
     if layout is None:
         faults = FaultLog()
-        languages = keys or [name for name in names if _language(name)]
-        known = "source/target, src/tgt, sentence1/sentence2, anchor/positive, english/non_english or languages"
-        wanted = " and ".join(map(repr, columns)) if columns else known
-        fault = f"expected {wanted}, got {', '.join(names) or 'none'}"
+        languages = keys or [name for name in names if _column_language(name)]
+        expected = "source/target, src/tgt, sentence1/sentence2, anchor/positive, english/non_english or languages"
+        if columns:
+            expected = " and ".join(map(repr, columns))
+        fault = f"expected {expected}, got {', '.join(names) or 'none'}"
         if columns is None and len(languages) > 1:
-            codes = [_language(name) or name for name in languages]
+            codes = [_column_language(name) or name for name in languages]
             fault = f"expected two languages out of {', '.join(languages)}"
             if any(choice.languages):
-                asked = "-".join(code or "?" for code in choice.languages)
-                fault += f"; {asked} was asked for"
+                chosen = "-".join(code or "?" for code in choice.languages)
+                fault += f"; {chosen} was asked for"
             else:
                 fault += f"; name two, as in {codes[0]}-{codes[1]}={where}"
         faults.add_beyond_repair(where, "missing key", fault)

@@ -19,7 +19,7 @@ from st_xling.data.texts_by_language import load_texts
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.tables import format_table
 from st_xling.utils.terminal import progress_bar
-from st_xling.utils.text import file_ending, home_path, plain_or_packed, unpacked_name
+from st_xling.utils.text import home_path, plain_or_packed, unpacked_ending, unpacked_name
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
@@ -342,7 +342,7 @@ def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False)
                 f"{retrieval.language}, queries {code}": list(queries.values())
                 for code, queries in retrieval.queries.items()
             }
-        elif path.is_file() and not parts.languages[1:] and (is_named or file_ending(unpacked_name(path)) == ".txt"):
+        elif path.is_file() and not parts.languages[1:] and (is_named or unpacked_ending(path) == ".txt"):
             text = load_texts(spec if is_named else f"{UNKNOWN}={spec}", skip_bad_lines=skip_bad_lines)
             found = {Path(unpacked_name(path)).stem: text["source"][:]}
         else:

@@ -19,25 +19,22 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from st_xling.data.check import FaultLog, iter_lines, numbered_lines
-from st_xling.data.formats import json_objects, open_parquet, parquet_rows
+from st_xling.data.formats import FORMATS, json_objects, open_parquet
 from st_xling.data.tmx import header_property, translation_units, unit_texts
+from st_xling.utils.file_endings import JSON_ENDINGS, KEYED_ENDINGS
 from st_xling.utils.options import check_number
 from st_xling.utils.score_histogram import ScoreHistogram
 from st_xling.utils.text import (
     SCORED_COLUMNS,
     THRESHOLD,
     ParallelTextError,
-    file_ending,
     home_path,
     is_scored_header,
     unescape_cell,
-    unpacked_name,
+    unpacked_ending,
 )
 
 logger = logging.getLogger(__name__)
-
-# Formats whose rows have keys.
-_TABLES = {".jsonl": json_objects, ".ndjson": json_objects, ".json": json_objects, ".parquet": parquet_rows}
 
 #: Share of pairs below the mean of their neighbors from which on a file is taken for one without a threshold.
 UNCUT_SHARE = 0.1
@@ -70,50 +67,50 @@ def read_scored(path: str | Path) -> Iterator[ScoredPair]:
         FileNotFoundError: If there is no such file; the message names the nearest one.
     """
     faults = FaultLog(can_skip=False, what="scored pairs")
-    yield from _rows(path, faults)
-    faults.check()
-
-
-def _rows(path: str | Path, faults: FaultLog) -> Iterator[ScoredPair]:
-    ending = _ending(path)
+    ending = unpacked_ending(path)
     if ending == ".tmx":
-        return _tmx_pairs(path, faults)
-    return _keyed_pairs(path, faults) if ending in _TABLES else _tsv_pairs(path, faults)
+        yield from _tmx_pairs(path, faults)
+    elif ending in KEYED_ENDINGS:
+        yield from _keyed_pairs(path, faults)
+    else:
+        yield from _tsv_pairs(path, faults)
+    faults.check()
 
 
 def _tsv_pairs(path: str | Path, faults: FaultLog) -> Iterator[ScoredPair]:
     lines = numbered_lines(path, faults)
-    _, first = next(lines, (1, ""))
-    names = first.split("\t")
+    _, header = next(lines, (1, ""))
+    names = header.split("\t")
     if not is_scored_header(names):
-        raise _without_scores(path, f"the columns {', '.join(SCORED_COLUMNS)}", first[:80] or "an empty file")
-    margin_at = names.index("margin") if "margin" in names else None
+        raise _without_scores(path, f"the columns {', '.join(SCORED_COLUMNS)}", header[:80] or "an empty file")
+    margin_index = names.index("margin") if "margin" in names else None
     for number, line in lines:
         cells = line.split("\t")
         if len(cells) != len(names):
             faults.add(path, number, "wrong column count", f"expected {len(names)}, got {len(cells)}")
             continue
-        score = _number(cells[0])
+        score = _read_number(cells[0])
         if score is None:
             faults.add(path, number, "no number", f"expected a score, got {cells[0]!r}")
             continue
-        margin = None if margin_at is None else _number(cells[margin_at])
+        margin = None if margin_index is None else _read_number(cells[margin_index])
         yield ScoredPair(score, unescape_cell(cells[3]), unescape_cell(cells[4]), margin)
 
 
 def _keyed_pairs(path: str | Path, faults: FaultLog) -> Iterator[ScoredPair]:
-    for number, row in _TABLES[_ending(path)](path, faults):
+    for number, row in FORMATS[unpacked_ending(path)](path, faults):
         assert isinstance(row, Mapping)
-        texts = [row.get("source"), row.get("target")]
+        source = row.get("source")
+        target = row.get("target")
         if number == 1 and "score" not in row:
             raise _without_scores(path, "a key 'score'", f"the keys {', '.join(row)}"[:80])
         # mine writes null for a score that is not finite.
         has_null = "score" in row and row["score"] is None
         score = math.nan if has_null else _json_number(row.get("score"))
-        if score is None or not all(isinstance(text, str) for text in texts):
+        if score is None or not isinstance(source, str) or not isinstance(target, str):
             faults.add(path, number, "wrong values", "expected a score, a source and a target")
             continue
-        yield ScoredPair(score, str(texts[0]), str(texts[1]), _json_number(row.get("margin")))
+        yield ScoredPair(score, source, target, _json_number(row.get("margin")))
 
 
 def _tmx_pairs(path: str | Path, faults: FaultLog) -> Iterator[ScoredPair]:
@@ -121,7 +118,7 @@ def _tmx_pairs(path: str | Path, faults: FaultLog) -> Iterator[ScoredPair]:
         scores = [entry.text for entry in unit.iterfind("{*}prop") if entry.get("type") == "score"]
         if number == 1 and not scores:
             raise _without_scores(path, "units with a property 'score'", "a unit without")
-        score = _number(scores[0] or "") if scores else None
+        score = _read_number(scores[0] or "") if scores else None
         texts = unit_texts(unit)
         if score is None or len(texts) != 2 or None in texts:
             faults.add(path, number, "wrong unit", "expected a score and two texts")
@@ -136,7 +133,8 @@ def _without_scores(path: str | Path, expected: str, got: str) -> ParallelTextEr
     )
 
 
-def _number(text: str) -> float | None:
+def _read_number(text: str) -> float | None:
+    """Return the number that a text spells; ``None`` if it spells none."""
     try:
         return float(text)
     except ValueError:
@@ -230,12 +228,16 @@ def warn_of_uncut(path: str | Path) -> None:
     if not finite:
         return
     # Ratios are around 1, distances around 0. Cosines, and the scores of alignments, are never above 1.
-    lowest, highest = min(finite), max(finite)
+    lowest = min(finite)
+    highest = max(finite)
     neutral = 1.0 if highest > 1 else 0.0
-    low = sum(margin < neutral for margin in finite) if lowest < neutral < highest else 0
+    low = 0
+    if lowest < neutral < highest:
+        low = sum(margin < neutral for margin in finite)
     is_uncut = threshold is not None and math.isnan(threshold)
     if not is_uncut and low < max(1, UNCUT_SHARE * len(finite)):
         return
+
     facts = "was mined without a threshold" if is_uncut else "seems to have been mined without a threshold"
     if threshold is not None and not is_uncut:
         facts = f"was mined with the low threshold {threshold:g}"
@@ -257,13 +259,14 @@ def warn_of_uncut(path: str | Path) -> None:
 
 def _recorded_threshold(path: Path) -> float | None:
     """Return the threshold that a mined file carries, NaN if all pairs were kept; ``None`` if it carries none."""
-    ending = _ending(path)
+    ending = unpacked_ending(path)
     if ending == ".tmx":
         text = header_property(path, THRESHOLD)
-        return None if text is None else _number(text)
+        return None if text is None else _read_number(text)
+
     faults = FaultLog(skip_bad_lines=True)
-    if ending in _TABLES:
-        _, row = next(iter(_TABLES[ending](path, faults)), (0, {}))
+    if ending in KEYED_ENDINGS:
+        _, row = next(FORMATS[ending](path, faults), (0, {}))
         if not isinstance(row, Mapping) or THRESHOLD not in row:
             return None
         return math.nan if row[THRESHOLD] is None else _json_number(row[THRESHOLD])
@@ -272,12 +275,12 @@ def _recorded_threshold(path: Path) -> float | None:
     cells = next(lines, [])
     if THRESHOLD not in names or len(cells) != len(names):
         return None
-    return _number(cells[names.index(THRESHOLD)])
+    return _read_number(cells[names.index(THRESHOLD)])
 
 
 def _looks_scored(path: Path) -> bool:
     """Return whether the beginning of a file is that of scored pairs."""
-    ending = _ending(path)
+    ending = unpacked_ending(path)
     try:
         if ending == ".tmx":
             unit = next((unit for _, unit in translation_units(path)), None)
@@ -285,14 +288,10 @@ def _looks_scored(path: Path) -> bool:
         if ending == ".parquet":
             with open_parquet(path) as file:
                 return {"score", "source", "target"} <= {*file.schema_arrow.names}
-        if ending in _TABLES:
-            _, row = next(iter(json_objects(path, FaultLog(skip_bad_lines=True))), (0, {}))
-            return isinstance(row, Mapping) and {"score", "source_ids", "target_ids"} <= row.keys()
-        first = next(iter_lines(path, FaultLog()), None) or ""
-        return is_scored_header(first.split("\t"))
+        if ending in JSON_ENDINGS:
+            _, row = next(json_objects(path, FaultLog(skip_bad_lines=True)), (0, {}))
+            return {"score", "source_ids", "target_ids"} <= row.keys()
+        first_line = next(iter_lines(path, FaultLog()), None) or ""
+        return is_scored_header(first_line.split("\t"))
     except (ValueError, OSError, RecursionError):
         return False
-
-
-def _ending(path: str | Path) -> str:
-    return file_ending(unpacked_name(path))

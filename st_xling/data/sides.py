@@ -10,10 +10,10 @@ from typing import Any
 
 from st_xling.data.columns import negative_columns
 from st_xling.data.line_ids import check_no_ids
-from st_xling.data.pairs import COLUMNS, head, pair_rows, sample_rows
+from st_xling.data.pairs import COLUMNS, check_languages, head, pair_rows, sample_rows
 from st_xling.data.spec import unique_name
 from st_xling.utils.identify import LanguageUnknown, expected_labels, main_language
-from st_xling.utils.languages import UNKNOWN, base_language, canonical_code, canonical_language
+from st_xling.utils.languages import UNKNOWN, base_language, canonical_language
 
 logger = logging.getLogger(__name__)
 
@@ -82,13 +82,6 @@ def orient(data: Mapping[str, Any], *, pivot: str | None = "en") -> tuple[dict[s
     if len(set(map(canonical_language, targets))) > 1:
         messages.append(f"the target side holds several languages: {', '.join(targets)}")
     return oriented, messages
-
-
-def check_languages(pairs: Iterable[tuple[str, str]], name: str) -> None:
-    """Raise ``ValueError`` if a pair of languages is one known language twice; ``name`` is where it comes from."""
-    for source, target in pairs:
-        if source != UNKNOWN and canonical_code(source) == canonical_code(target):
-            raise ValueError(f"{name}: expected two languages, got {source}-{target}; name them, as in de-en=PATH")
 
 
 def language_pairs(dataset: Any) -> dict[tuple[str, str], int]:

@@ -20,17 +20,23 @@ import glob
 import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import chain, count
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from st_xling.data.pairs import Sample
+from st_xling.data.pairs import Sample, check_languages
 from st_xling.data.phrasebook import LANGUAGES, SPLITS, check_language
 from st_xling.utils.languages import check_language_code, is_strict_code, meant_pair, split_pair
 from st_xling.utils.text import home_path
 
-FORMS = "[NAME=]LOCATION[?size=8000&seed=0&…]"
+SPEC_FORMS = "[NAME=]LOCATION[?size=8000&seed=0&…]"
 """The grammar, for help and messages."""
+
+PAIR_FORMS = (
+    "PATH, xx-yy=PATH, PATH_SRC,PATH_TGT, HUB_ID?name=CONFIG&split=SPLIT, each also with ?size=8000&seed=0, "
+    "or phrasebook:de,fr?size=8000"
+)
+"""The forms of parallel text, for messages."""
 
 _QUERY = re.compile(r"(.*)\?(\w+=[^&?]*(?:&\w+=[^&?]*)*)", re.DOTALL)
 
@@ -59,17 +65,27 @@ def integer_at_least(least: int) -> Callable[[str], int]:
     return read
 
 
-def _split(value: str) -> str:
+def _read_split(value: str) -> str:
     if value not in SPLITS:
         raise ValueError(value)
     return value
 
 
-def _columns(value: str) -> tuple[int, ...] | tuple[str, ...]:
+def _read_columns(value: str) -> tuple[int, ...] | tuple[str, ...]:
     columns = tuple(value.split(","))
     if len(columns) < 2:
         raise ValueError(value)
-    return tuple(map(int, columns)) if all(map(str.isdecimal, columns)) else columns
+    if all(map(str.isdecimal, columns)):
+        return tuple(map(int, columns))
+    return columns
+
+
+def _read_list(value: str) -> list[str]:
+    return value.split(",")
+
+
+def _read_phrasebook_languages(value: str) -> list[str]:
+    return list(map(check_language, value.split(",")))
 
 
 OPTIONS = {
@@ -77,21 +93,22 @@ OPTIONS = {
     "seed": SpecOption(integer_at_least(0), "0, a whole number from 0 up"),
     "split": SpecOption(str, "train"),
     "name": SpecOption(str, "de-en, the configuration of a data set on the Hub"),
-    "columns": SpecOption(_columns, "0,2 or de,en"),
-    "queries": SpecOption(lambda value: value.split(","), "de,en, the languages of the queries"),
+    "columns": SpecOption(_read_columns, "0,2 or de,en"),
+    "queries": SpecOption(_read_list, "de,en, the languages of the queries"),
 }
 """Options of files, folders and data sets; each reader takes ``size``, ``seed`` and some of the others."""
 
 PHRASEBOOK_OPTIONS = {
     "size": OPTIONS["size"],
     "seed": OPTIONS["seed"],
-    "split": SpecOption(_split, "train, dev or test"),
+    "split": SpecOption(_read_split, "train, dev or test"),
     "gold": SpecOption(integer_at_least(1), "100, a number above 0"),
-    "queries": SpecOption(
-        lambda value: list(map(check_language, value.split(","))), "de,en, out of en, de, fr, es, vi and zh"
-    ),
+    "queries": SpecOption(_read_phrasebook_languages, "de,en, out of en, de, fr, es, vi and zh"),
 }
 """Options of the phrasebook; ``gold`` for mining, ``queries`` for retrieval."""
+
+PAIR_OPTIONS = {name: OPTIONS[name] for name in ("columns", "name", "split")}
+"""Options of parallel text, besides ``size`` and ``seed``."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +141,8 @@ class DataSpec:
     @property
     def path_or_pair(self) -> str | tuple[str, str]:
         """The location, or two paths if a comma joins two."""
-        first, *others = self.paths
-        return (first, others[0]) if len(others) == 1 else self.location
+        paths = self.paths
+        return (paths[0], paths[1]) if len(paths) == 2 else self.location
 
     @property
     def path(self) -> Path:
@@ -161,12 +178,14 @@ def split_spec(text: str) -> SpecParts:
         >>> split_spec("pt_BR-en=what?.tsv?size=8&seed=1")
         SpecParts(languages=('pt_BR', 'en'), location='what?.tsv', query='size=8&seed=1')
     """
-    name, equals, rest = text.partition("=")
-    name = "en" if name == "queries" else name
+    location, query = split_options(text)
+    name, equals, named_location = location.partition("=")
+    if name == "queries":
+        name = "en"
     languages = (name,) if is_strict_code(name) else split_pair(name)
     if not equals or languages is None:
-        return SpecParts((), *split_options(text))
-    return SpecParts(languages, *split_options(rest))
+        return SpecParts((), location, query)
+    return SpecParts(languages, named_location, query)
 
 
 def check_spec_languages(text: str) -> None:
@@ -178,12 +197,15 @@ def check_spec_languages(text: str) -> None:
         ...
         ValueError: german-en=pairs.tsv names no known languages: got 'german-en'; did you mean 'de-en'?
     """
-    languages = split_spec(text).languages
-    for code in languages:
+    parts = split_spec(text)
+    for code in parts.languages:
         check_language_code(code, text)
     name, equals, _ = text.partition("=")
-    is_path = not equals or languages or name == "queries" or home_path(split_spec(text).location).exists()
-    if not is_path and (meant := meant_pair(name)) is not None:
+    is_plain = not equals or parts.languages or name == "queries"
+    if is_plain or home_path(parts.location).exists():
+        return
+    meant = meant_pair(name)
+    if meant is not None:
         raise ValueError(f"{text} names no known languages: got {name!r}; did you mean {meant!r}?")
 
 
@@ -209,7 +231,7 @@ def parse_spec(
     *,
     phrasebook: Iterable[str] = ("size", "split", "seed"),
     languages: int | None = None,
-    forms: str = FORMS,
+    forms: str = SPEC_FORMS,
 ) -> DataSpec:
     """Parse a data spec; no file is read.
 
@@ -234,8 +256,8 @@ def parse_spec(
             f"expected {forms}; got {text!r}, which names {' and '.join(parts.languages) or 'no language'}"
         )
     if not parts.is_phrasebook:
-        known = {name: OPTIONS[name] for name in ("size", "seed")}
-        values = read_options(parts.query, {**options, **known}, spec=text)
+        sample_options = {name: OPTIONS[name] for name in ("size", "seed")}
+        values = read_options(parts.query, {**options, **sample_options}, spec=text)
         if "seed" in values and "size" not in values:
             raise ValueError(f"expected size=N with seed={values['seed']}, which draws so many rows: got {text!r}")
         return DataSpec(text, parts.location, parts.languages, options=values)
@@ -243,16 +265,51 @@ def parse_spec(
     listed = names.split(",") if colon else []
     if not all(listed) or (listed and parts.languages):
         raise ValueError(f"expected phrasebook:de,fr or de-en=phrasebook, one language a spec, got {text!r}")
-    values = read_options(parts.query, {name: PHRASEBOOK_OPTIONS[name] for name in phrasebook}, spec=text)
+    phrasebook_options = {name: PHRASEBOOK_OPTIONS[name] for name in phrasebook}
+    values = read_options(parts.query, phrasebook_options, spec=text)
     return DataSpec(text, "phrasebook", parts.languages, tuple(map(check_language, listed)), values)
 
 
-def read_options(query: str, known: Mapping[str, SpecOption], *, spec: str) -> dict[str, Any]:
+def parse_data_spec(spec: str) -> DataSpec:
+    """Parse the spec of parallel text.
+
+    Args:
+        spec: As :mod:`st_xling.data.spec` describes. ``NAME`` is two languages. A single language is taken for the
+            beginning of a path.
+    Raises:
+        ValueError: If the spec is malformed, names one language twice (``en-en=…``) or more than two paths, or names
+            one language for a file that exists.
+    Example:
+        >>> parse_data_spec("de-en=corpus.de,corpus.en").paths
+        ('corpus.de', 'corpus.en')
+    """
+    parsed = parse_spec(spec, PAIR_OPTIONS, forms=PAIR_FORMS)
+    if len(parsed.languages) == 1:
+        parsed = _take_language_for_path(parsed)
+    if parsed.languages:
+        check_languages([(parsed.languages[0], parsed.languages[1])], spec)
+    if len(parsed.paths) > 2 or not all(path.strip() for path in parsed.paths):
+        raise ValueError(f"expected one path, or two joined by a comma, got {spec!r}; repeat --data for each corpus")
+    return parsed
+
+
+def _take_language_for_path(parsed: DataSpec) -> DataSpec:
+    """Return a spec of which what looks like one language before ``=`` begins a path, such as ``de=corpus.tsv``."""
+    spec = parsed.text
+    location = f"{spec.partition('=')[0]}={parsed.location}"
+    names_file = Path(parsed.location).exists() and not Path(location).exists()
+    if parsed.is_phrasebook or names_file:
+        (language,) = parsed.languages
+        raise ValueError(f"expected two languages before =, got {spec!r}; write {language}-en={parsed.location}")
+    return DataSpec(spec, location, options=parsed.options)
+
+
+def read_options(query: str, allowed: Mapping[str, SpecOption], *, spec: str) -> dict[str, Any]:
     """Read the options after ``?``.
 
     Args:
         query: The text after ``?``; may be empty.
-        known: The options that are taken.
+        allowed: The options that are taken.
         spec: The whole spec, for messages.
     Raises:
         ValueError: If an option is unknown, repeated, empty or invalid.
@@ -263,12 +320,12 @@ def read_options(query: str, known: Mapping[str, SpecOption], *, spec: str) -> d
     options: dict[str, Any] = {}
     for item in filter(None, query.split("&")):
         key, _, value = item.partition("=")
-        if key not in known or key in options or not value:
-            raise ValueError(f"expected the options {', '.join(known)}, once each, got {item!r} in {spec!r}")
+        if key not in allowed or key in options or not value:
+            raise ValueError(f"expected the options {', '.join(allowed)}, once each, got {item!r} in {spec!r}")
         try:
-            options[key] = known[key].read(value)
+            options[key] = allowed[key].read(value)
         except ValueError as error:
-            raise ValueError(f"expected {key}={known[key].example}, got {item!r} in {spec!r}") from error
+            raise ValueError(f"expected {key}={allowed[key].example}, got {item!r} in {spec!r}") from error
     return options
 
 
@@ -279,8 +336,10 @@ def unique_name(name: str, taken: Container[str]) -> str:
         >>> unique_name("de-en", {"de-en", "de-en-2"})
         'de-en-3'
     """
-    numbered = (f"{name}-{number}" for number in count(2))
-    return next(free for free in chain([name], numbered) if free not in taken)
+    if name not in taken:
+        return name
+    numbered_names = (f"{name}-{number}" for number in count(2))
+    return next(numbered for numbered in numbered_names if numbered not in taken)
 
 
 def paired_languages(spec: DataSpec) -> tuple[str, ...]:
@@ -297,14 +356,20 @@ def phrase_sample(spec: DataSpec, *, split: str, passages: bool = False, seed: i
         passages: Use the size of sets of passages where the spec names none, not that of sentences.
         seed: Seed of a spec that names none.
     """
-    chosen = spec.options.get("split", split)
-    train_size, held_out_size = (2000, 300) if passages else (4000, 1000)
-    sample = {"split": chosen, "size": train_size if chosen == "train" else held_out_size, "seed": seed}
-    return sample | {name: value for name, value in spec.options.items() if name in sample}
+    split = spec.options.get("split", split)
+    if split == "train":
+        default_size = 2000 if passages else 4000
+    else:
+        default_size = 300 if passages else 1000
+    return {
+        "split": split,
+        "size": spec.options.get("size", default_size),
+        "seed": spec.options.get("seed", seed),
+    }
 
 
 def data_name(specs: Iterable[str], *, split: str) -> str:
-    """Return the name of evaluated data for signatures and cards: what was read, by its own name.
+    """Return the name of evaluated data for signatures and cards.
 
     A file or folder has its name without the folders above it, a data set of the Hub its id. Of more than three, the
     first is named and the others are counted.
@@ -327,16 +392,19 @@ def data_name(specs: Iterable[str], *, split: str) -> str:
             options = parse_spec(spec, {}, phrasebook=PHRASEBOOK_OPTIONS).options
             names[f"phrasebook-{options.get('split', split)}"] = None
         else:
-            names |= dict.fromkeys(_own_name(location) for location in parts.location.split(","))
-    first, *others = names
-    return f"{first}+{len(others)}" if len(names) > 3 else "+".join(names)
+            names |= dict.fromkeys(map(_location_name, parts.location.split(",")))
+    if len(names) > 3:
+        return f"{next(iter(names))}+{len(names) - 1}"
+    return "+".join(names)
 
 
-def _own_name(location: str) -> str:
-    """Return the name of a file or folder without the folders above it; an id of the Hub is its own name."""
+def _location_name(location: str) -> str:
+    """Return the name of a file or folder without the folders above it; an id of the Hub as it is."""
     path = home_path(location)
-    is_id = location.count("/") == 1 and not location.startswith((".", "/", "~")) and not path.exists()
-    # Moses text is named by what its two files have in common.
-    is_id = is_id and not any(path.parent.glob(f"{glob.escape(path.name)}.*"))
+    looks_like_id = location.count("/") == 1 and not location.startswith((".", "/", "~"))
+    is_id = looks_like_id and not path.exists()
+    if is_id:
+        # Moses text is named by what its two files have in common.
+        is_id = not any(path.parent.glob(f"{glob.escape(path.name)}.*"))
     name = location if is_id else path.resolve().name
     return name.replace("|", "_")  # which separates the parts of a signature

@@ -11,7 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from st_xling.data.check import FaultLog
-from st_xling.data.columns import Languages, Row
+from st_xling.data.columns import LanguagePair, NumberedRow
 from st_xling.data.pairs import COLUMNS
 from st_xling.utils.languages import base_language, canonical_language, match_language, resolve_pair
 from st_xling.utils.text import ParallelTextError, open_bytes
@@ -35,7 +35,7 @@ _LINE_BREAK_CODE = re.compile(r"\s*(?:<br\b[^>]*>|<w:br\b[^>]*>|\\n|\n)\s*", re.
 _XML_SPACE = " \t\r\n"
 
 
-def tmx_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Row]:
+def tmx_rows(path: str | Path, faults: FaultLog, languages: LanguagePair = (None, None)) -> Iterator[NumberedRow]:
     """Read the translation units of a TMX file that have both languages, numbered from 1.
 
     Languages are compared without region: ``en`` finds ``EN-US``. Of two variants of a language in one unit the
@@ -130,7 +130,7 @@ class _Memory:
 
     path: str | Path
     faults: FaultLog
-    languages: Languages
+    languages: LanguagePair
     is_asked_for: bool
     units: Counter[str] = field(default_factory=Counter)
     read: dict[str, set[str]] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class _Memory:
     repeated: int = 0
     unnamed: int = 0
 
-    def read_unit(self, number: int, unit: ElementTree.Element) -> Row | None:
+    def read_unit(self, number: int, unit: ElementTree.Element) -> NumberedRow | None:
         """Return the row of a unit; ``None`` if it lacks a language, or has a fault, which is noted."""
         texts: dict[str, str | None] = {}
         for variant in unit.iterfind("{*}tuv"):
@@ -210,7 +210,7 @@ class _Memory:
             )
 
 
-def _choose_languages(languages: Languages, codes: Mapping[str, str | None]) -> Languages:
+def _choose_languages(languages: LanguagePair, codes: Mapping[str, str | None]) -> LanguagePair:
     """Fill in the languages that are not known by those of a unit, English as the target."""
     known = [language for language in languages if language]
     others = [code for code in codes if not any(match_language(language, [code]) for language in known)]

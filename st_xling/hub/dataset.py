@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from st_xling.data.read import find_source
+from st_xling.data.locations import find_source
 from st_xling.data.sides import check_sides
 from st_xling.evaluation.pictures import draw_scores
 from st_xling.hub.card import code, fenced, plain
 from st_xling.hub.push import check_repo_id, upload_folder
 from st_xling.mining.text import tsv_cells
+from st_xling.utils.file_endings import JSON_LINES_ENDINGS
 from st_xling.utils.io import read_json_object, temporary_path
 from st_xling.utils.languages import hub_language, language_name
 from st_xling.utils.paths import without_folders, without_places
-from st_xling.utils.text import file_ending, is_scored_header, line_text, raw_lines, unpacked_name
+from st_xling.utils.text import is_scored_header, line_text, raw_lines, unpacked_ending
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -98,7 +99,7 @@ def push_dataset(
             f"results must be the JSON that st-xling mine, score or align-documents writes with --json: got {results}."
         )
     languages = (source_language, target_language)
-    dataset = find_source(pairs, languages, other=".tsv").read(False)
+    dataset = find_source(pairs, languages, default_ending=".tsv").read(False)
     check_sides({"-".join(languages): dataset})
     scores = _read_scores(Path(pairs))
     if scores is not None:
@@ -153,7 +154,7 @@ def _read_scores(path: Path) -> list[float | None] | None:
     first = next(lines, "")
     if is_scored_header(tsv_cells(first)):
         return [float(line.partition("\t")[0]) for line in lines]
-    if file_ending(unpacked_name(path)) in (".jsonl", ".ndjson") and "score" in json.loads(first):
+    if unpacked_ending(path) in JSON_LINES_ENDINGS and "score" in json.loads(first):
         return [json.loads(line)["score"] for line in (first, *lines)]
     return None
 

@@ -27,7 +27,8 @@ from st_xling.data.reranking.question_answering import phrase_questions, read_qu
 from st_xling.data.reranking.strategies import parallel_pools, xpi_pairs_from_parallel
 from st_xling.data.retrieval import read_retrieval_set, sample_queries
 from st_xling.data.spec import PHRASEBOOK_OPTIONS, DataSpec, parse_spec
-from st_xling.utils.text import describe_missing, file_ending, is_blank, unpacked_name
+from st_xling.utils.file_endings import JSON_LINES_ENDINGS
+from st_xling.utils.text import describe_missing, is_blank, unpacked_ending
 
 FORMS = (
     "xx=QUESTIONS.json (SQuAD form) or xx=PAIRS.jsonl or xx=PAIRS.tsv (query, passage, label) or "
@@ -217,9 +218,9 @@ def _read(parsed: Mapping[str, DataSpec], *, split: str = "train") -> Pairs:
         raise ValueError(f"{where}: split is for folders of InsuranceQA; leave it out.")
     elif missing := [path for path in paths.values() if not path.is_file()]:
         raise FileNotFoundError(describe_missing(missing[0]))
-    elif (endings := {file_ending(unpacked_name(path)) for path in paths.values()}) == {".json"}:
+    elif (endings := set(map(unpacked_ending, paths.values()))) == {".json"}:
         data = read_question_answering(paths)
-    elif endings <= {".jsonl", ".ndjson", ".tsv"}:
+    elif endings <= {".tsv", *JSON_LINES_ENDINGS}:
         data = read_labeled(paths)
     else:
         raise ValueError(f"expected {FORMS}, all of one form: got files ending in {', '.join(sorted(endings))}.")

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from st_xling.data.check import FaultLog
-from st_xling.data.columns import Layout, Row
+from st_xling.data.columns import Layout, NumberedRow
 from st_xling.data.formats import FORMATS, titled_text
-from st_xling.data.read import Part, Source
-from st_xling.utils.text import file_ending, is_blank, unpacked_name
+from st_xling.data.pair_source import PairReader, PairSource
+from st_xling.utils.file_endings import KEYED_ENDINGS
+from st_xling.utils.text import is_blank, unpacked_ending
 
 logger = logging.getLogger(__name__)
 
@@ -28,8 +29,6 @@ NEGATIVES = (
     "negative_ctxs",
 )
 """Names of columns, in order of preference."""
-
-_KINDS = (".jsonl", ".ndjson", ".json", ".parquet")
 
 
 class ListColumns(NamedTuple):
@@ -75,13 +74,13 @@ def is_table(path: str | Path) -> bool:
 
 
 def _first_row(path: str | Path) -> Mapping[str, Any]:
-    kind = file_ending(unpacked_name(path))
-    rows = FORMATS[kind](path, FaultLog(skip_bad_lines=True)) if kind in _KINDS else iter(())
+    ending = unpacked_ending(path)
+    rows = FORMATS[ending](path, FaultLog(skip_bad_lines=True)) if ending in KEYED_ENDINGS else iter(())
     _, row = next(rows, (0, {}))
     return row if isinstance(row, Mapping) else {}
 
 
-def open_lists(path: Path, columns: ListColumns, language: str) -> Source:
+def open_lists(path: Path, columns: ListColumns, language: str) -> PairSource:
     """Return the pairs of a file: each query with each of its relevant passages, and hard negatives next to them.
 
     Each row gets as many negatives as the row with the fewest of those that have any; the first of its list.
@@ -102,10 +101,10 @@ def open_lists(path: Path, columns: ListColumns, language: str) -> Source:
     where = (str(path), str(path))
     reader = partial(listed_rows, str(path), columns=tuple(columns), negatives=least)
     layout = Layout(tuple(range(least + 2)), (language, language), width=least + 2)
-    return Source((Part(reader, layout, where),), str(path), (path,))
+    return PairSource((PairReader(reader, layout, where),), str(path), (path,))
 
 
-def listed_rows(path: str, faults: FaultLog, *, columns: tuple[Any, ...], negatives: int) -> Iterator[Row]:
+def listed_rows(path: str, faults: FaultLog, *, columns: tuple[Any, ...], negatives: int) -> Iterator[NumberedRow]:
     """Yield a row for each relevant passage: query, passage, and the first ``negatives`` of its hard negatives."""
     for number, query, positives, others in _queries(Path(path), ListColumns(*columns), faults):
         if len(others) < negatives:
@@ -119,7 +118,7 @@ def _queries(
     path: Path, columns: ListColumns, faults: FaultLog
 ) -> Iterator[tuple[int, str, Sequence[str], Sequence[str]]]:
     """Yield number, query, relevant passages and negatives of each row."""
-    for number, row in FORMATS[file_ending(unpacked_name(path))](path, faults):
+    for number, row in FORMATS[unpacked_ending(path)](path, faults):
         assert isinstance(row, Mapping)
         query = row.get(columns.query)
         positives = _texts(row.get(columns.positive))

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from st_xling.data.check import ParallelTextError
+from st_xling.data.locations import HUB_ID
 from st_xling.data.pairs import Sample
 from st_xling.data.phrasebook import phrase_passages
-from st_xling.data.read import HUB_ID
 from st_xling.data.retrieval.files import Passages, Qrels, chosen_languages, load_hub_retrieval_set, read_folder
 from st_xling.data.spec import OPTIONS, DataSpec, parse_spec, phrase_sample
 from st_xling.data.squad_form import read_squad
 from st_xling.data.test_sets import HUB_RETRIEVAL_SETS
-from st_xling.utils.text import file_ending, home_path, unpacked_name
+from st_xling.utils.text import home_path, unpacked_ending
 
 logger = logging.getLogger(__name__)
 
@@ -292,7 +292,7 @@ def load_retrieval_specs(
 
 def is_squad(place: str) -> bool:
     """Return whether a place names a file in SQuAD's form, perhaps packed."""
-    return file_ending(unpacked_name(place)) == ".json"
+    return unpacked_ending(place) == ".json"
 
 
 def parse_retrieval_spec(spec: str, *, options: Iterable[str] = OF_SETS, forms: str = FORM) -> DataSpec:

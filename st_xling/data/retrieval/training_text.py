@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from st_xling.data.columns import QUERY_NAMES
+from st_xling.data.locations import find_source
 from st_xling.data.pairs import pair_dataset, sample_rows
-from st_xling.data.read import find_source
 from st_xling.data.retrieval.files import read_queries_with_passages
 from st_xling.data.retrieval.listed import find_lists, is_table, open_lists
 from st_xling.data.retrieval.retrieval_set import (
@@ -74,7 +74,7 @@ def load_query_passage_specs(
             found = pair_dataset((one.text, file.paragraphs[one.paragraph], language, language) for one in answered)
         else:
             _check_options(parsed, ("columns",) if is_squad(place) else ("columns", "name", "split"))
-            found = find_source(place, (language, language), known=QUERY_NAMES, **options).read(skip_bad_lines)
+            found = find_source(place, (language, language), paired_names=QUERY_NAMES, **options).read(skip_bad_lines)
         if not parsed.is_phrasebook:
             found = sample_rows(found, parsed.sample.size, seed=parsed.sample.seed, where=spec)
         if not len(found):

@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 
 from st_xling.data.check import Fault, FaultLog
 from st_xling.data.line_ids import check_no_ids
+from st_xling.data.locations import find_source
 from st_xling.data.pairs import COLUMNS
-from st_xling.data.read import find_source, parse_data_spec
+from st_xling.data.spec import parse_data_spec
 from st_xling.mining.deduplication import UniqueSentences
 from st_xling.mining.filters import FilterOptions, PairFilters, RejectedPair, identify_languages
 from st_xling.mining.margins import pair_scorer
@@ -274,7 +275,7 @@ def _read_corpus(spec: str, *, progress: bool) -> tuple[pa.Table, list[Fault], s
     if parsed.sample.size is not None or parsed.is_phrasebook:
         raise ValueError(f"expected a whole corpus, without ?size, got {spec}.")
     languages: Any = parsed.languages or (None, None)
-    source = find_source(parsed.path_or_pair, languages, **parsed.reader_options, stream=True, other=".tsv")
+    source = find_source(parsed.path_or_pair, languages, **parsed.reader_options, stream=True, default_ending=".tsv")
     source = source.with_every_label()  # embeddings have a row for each line
     found = list[Fault]()
     with tempfile.TemporaryDirectory(prefix="st-xling-", ignore_cleanup_errors=True) as folder:
