@@ -87,7 +87,9 @@ def demo(
 
     results = run_demo(out, seed=seed, overwrite=overwrite)
     print(demo_table(results))
-    print(f"\nThe model, results.json and pictures/cosines.png are in {out}. Use it:\n")
+    picture = Path("pictures", "cosines.png")
+    files = f"The model, results.json and {picture}" if (out / picture).is_file() else "The model and results.json"
+    print(f"\n{files} are in {out}. Use it:\n")
     print(usage_lines(out, results["example"]))
     write_results(context, results)
 

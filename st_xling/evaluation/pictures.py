@@ -1,9 +1,15 @@
-"""Pictures: cosines before and after training; saved results, for the card; scores of pairs."""
+"""Pictures: cosines before and after training; saved results, for the card; scores of pairs.
+
+They need matplotlib, of the extra ``plots``. Without it, nothing is drawn, cards and pages have no pictures, and a line
+in the log says how to get them.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +25,8 @@ if TYPE_CHECKING:
 
     from st_xling.evaluation.measures import EvaluatedPairs
 
+logger = logging.getLogger(__name__)
+
 #: Folder of pictures in a model's folder.
 PICTURES = "pictures"
 
@@ -28,6 +36,15 @@ _START = "cosines.npy"
 _BINS = 40
 _BLUE, _ORANGE, _GREY, _RED = "#0072b2", "#e69f00", "#777777", "#d55e00"  # distinct for the color-blind
 _MOST_ROWS = 120
+
+
+@cache
+def has_matplotlib() -> bool:
+    """Return whether pictures can be drawn; where they cannot, the log says so once."""
+    is_installed = find_spec("matplotlib") is not None
+    if not is_installed:
+        logger.info('no pictures are drawn, which needs matplotlib: pip install "st-xling[plots]"')
+    return is_installed
 
 
 def save_figure(figure: Any, path: str | Path, *, dpi: int = 130) -> Path:
@@ -63,13 +80,13 @@ class TrainingPicture:
 
     def begin(self, model: SentenceTransformer, training: Path) -> None:
         """Save how ``model`` starts, in the folder ``training``."""
-        if self.texts[0]:
+        if self.texts[0] and has_matplotlib():
             np.save(training / _START, self._cosines(model))
 
     def end(self, model: SentenceTransformer, folder: Path) -> None:
         """Draw into the run's ``folder``, and remove the start; nothing where no start was saved."""
         start = folder / "training" / _START
-        if not start.is_file():
+        if not start.is_file() or not has_matplotlib():
             return
         panels = dict(zip(self.titles, (np.load(start), self._cosines(model))))
         draw_cosines(panels, folder / PICTURES / "cosines.png", sources=self.texts[0], languages=self.languages)
@@ -126,6 +143,8 @@ def draw_points(
         languages: Names of both languages, for the legend.
         joined: Join points of equal rows by a line, as those of translations.
     """
+    if not has_matplotlib():
+        return
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(4.0 * len(panels), 3.8), layout="constrained")
@@ -165,6 +184,8 @@ def draw_results(folder: Path, evaluations: Sequence[tuple[str, SavedResults]]) 
         folder: Of the model.
         evaluations: Titles, with the results.
     """
+    if not has_matplotlib():
+        return
     bars: Panels = []
     histograms: Panels = []
     for title, result in evaluations:
@@ -188,6 +209,8 @@ def draw_results(folder: Path, evaluations: Sequence[tuple[str, SavedResults]]) 
 
 def draw_scores(path: Path, scores: Sequence[float | None], threshold: float | None = None) -> None:
     """Draw a histogram of the scores of pairs, and the threshold that they passed."""
+    if not has_matplotlib():
+        return
     values = np.array([score for score in scores if score is not None], dtype=float)
     counts, edges = np.histogram(values[np.isfinite(values)], bins=_BINS)
     panel = partial(_histogram, title="Scores of the pairs", edges=edges, series={"pairs": counts}, threshold=threshold)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from st_xling.data.locations import find_source
 from st_xling.data.sides import check_sides
-from st_xling.evaluation.pictures import draw_scores
+from st_xling.evaluation.pictures import draw_scores, has_matplotlib
 from st_xling.hub.card import code, fenced, plain
 from st_xling.hub.push import check_repo_id, upload_folder
 from st_xling.mining.text import tsv_cells
@@ -190,7 +190,7 @@ def _card(
         f"{len(dataset):,} pairs of sentences in {names[0]} (`source`) and {names[1]} (`target`).",
         *_provenance(results),
     ]
-    if has_scores:
+    if has_scores and has_matplotlib():
         sections.append(f"![Histogram of the scores]({_PICTURE})")
     sections.append("## Pairs drawn at random\n\n" + "\n".join(table))
     sections.append(f"## Use\n\n{fenced(use, 'python')}\n\n{fenced(train, 'bash')}")

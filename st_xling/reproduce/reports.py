@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from st_xling._version import __version__
-from st_xling.evaluation.pictures import draw_points
+from st_xling.evaluation.pictures import draw_points, has_matplotlib
 from st_xling.evaluation.reranking import examples_text
 from st_xling.hub.card import code, fenced, plain
 from st_xling.reproduce.paper import Paper, Table, TableCell
@@ -291,7 +291,7 @@ def markdown(content: Mapping[str, Any]) -> str:
         parts += [f"## {plain(_heading(name, table))}", _markdown_table(*_value_cells(table))]
         if table["differences"]:
             parts.append(_markdown_table(*_difference_cells(table)))
-        if "picture" in table:
+        if "picture" in table and has_matplotlib():
             parts.append(f"![{plain(table['title'])}]({picture_path(content, name)})")
         if "examples" in table:
             parts.append(fenced(table["examples"]))

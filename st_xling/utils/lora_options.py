@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from st_xling.utils.options import check_number, check_option
+from st_xling.utils.options import check_installed, check_number, check_option
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,9 @@ class LoraOptions:
             layer of attention and feed-forward, for BERT and XLM-R ``query``, ``key``, ``value`` and ``dense``.
         merge: Fold the adapters into the weights at the end; otherwise they are published as adapters.
 
+    Raises:
+        ValueError: A value out of its range, or the extra ``lora`` is not installed.
+
     Source:
         Hu et al. 2022, LoRA: Low-Rank Adaptation of Large Language Models; all linear layers: Dettmers et al. 2023.
     """
@@ -31,6 +34,7 @@ class LoraOptions:
     merge: bool = True
 
     def __post_init__(self) -> None:
+        check_installed("peft", "LoRA", extra="lora")
         check_option(self.rank, int, "lora.rank")
         check_number("lora.rank", self.rank, least=1)
         check_option(self.alpha, float | int, "lora.alpha")

@@ -11,6 +11,7 @@ import math
 import types
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from st_xling.utils.terminal import first_line
@@ -184,9 +185,25 @@ def require(package: str, purpose: str, *, extra: str = "retrieval") -> Any:
     try:
         return import_module(package)
     except ImportError as error:
-        raise ValueError(f'{purpose} needs {package}, which is not installed: pip install "st-xling[{extra}]".') from (
-            error
-        )
+        raise ValueError(_missing(package, purpose, extra)) from error
+
+
+def check_installed(package: str, purpose: str, *, extra: str) -> None:
+    """Raise unless a package is installed; it is not imported, which may take seconds.
+
+    Args:
+        package: Its import name, such as ``"peft"``.
+        purpose: Task that needs it.
+        extra: Our extra that installs it.
+    Raises:
+        ValueError: If it is missing; says how to install it.
+    """
+    if find_spec(package) is None:
+        raise ValueError(_missing(package, purpose, extra))
+
+
+def _missing(package: str, purpose: str, extra: str) -> str:
+    return f'{purpose} needs {package}, which is not installed: pip install "st-xling[{extra}]".'
 
 
 def check_device(name: str) -> None:

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +31,7 @@ from st_xling.mining.search.approximate import FAISS, approximate_neighbors, mea
 from st_xling.mining.search.corpus_matrix import NO_CANDIDATE, distinct_best, pack_keys
 from st_xling.mining.search.exact import Neighbors, check_k, corpus_matrices, exact_neighbors
 from st_xling.utils.cosines import Embeddings, check_shapes
-from st_xling.utils.options import Engine, check_number, helpful_arguments
+from st_xling.utils.options import Engine, check_installed, check_number, helpful_arguments
 from st_xling.utils.resumable import ResumableFolder
 from st_xling.utils.terminal import progress_bar
 
@@ -84,11 +85,13 @@ def check_search(method: str, engine: Engine) -> None:
             f"method must be one of {', '.join(METHODS)}, or {FAISS} and a factory string, such as "
             f"'{FAISS}IVF4096,Flat': got {method!r}; {METHODS[0]!r} is usual."
         )
+    if method == "approximate" or method.startswith(FAISS):
+        check_installed("faiss", f"method={method!r}", extra="faiss")
     check_engine(engine)
 
 
 def choose_method(method: str, sources: int, targets: int, dim: int) -> str:
-    """Resolve ``"auto"``, which is exact up to :data:`MOST_EXACT` multiplications.
+    """Resolve ``"auto"``, which is exact up to :data:`MOST_EXACT` multiplications, or where FAISS is not installed.
 
     Args:
         method: As for :func:`find_neighbors`; returned as it is, unless ``"auto"``.
@@ -101,6 +104,9 @@ def choose_method(method: str, sources: int, targets: int, dim: int) -> str:
     cost = sources * targets * dim
     chosen = "exact" if cost <= MOST_EXACT else "approximate"
     why = f"{cost:.1e} multiplications, exact up to {MOST_EXACT:.0e}"
+    if chosen == "approximate" and find_spec("faiss") is None:
+        chosen = "exact"
+        why += '; approximate search, which is faster, needs faiss: pip install "st-xling[faiss]"'
     logger.info(f"auto: {chosen} search of {sources:,} x {targets:,} sentences of dim {dim} ({why})")
     return chosen
 
