@@ -94,7 +94,7 @@ def test_groups_of_like_length_are_encoded_as_in_one_pass(
     expected = gradients(loss, features(model))
     passes: list[int] = []
     model[1].register_forward_hook(lambda *_: passes.append(1))
-    monkeypatch.setattr(losses.length_groups, "GROUP_COST", 16**2)
+    monkeypatch.setattr(losses.rows_by_length, "GROUP_COST", 16**2)
     found = gradients(loss, features(model))
     assert len(passes) > 1
     assert found[0] == pytest.approx(expected[0], rel=1e-9)
