@@ -7,6 +7,7 @@ import inspect
 import logging
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from typing import Any
@@ -25,9 +26,11 @@ from st_xling.models.heads import new_heads
 
 logger = logging.getLogger(__name__)
 
+#: One dict of tensors a text column.
 Batch = list[dict[str, Tensor]]
 LossValue = Tensor | dict[str, Tensor]
-Part = tuple[Tensor, Tensor]
+#: Sum over tokens (or pairs) and their number, of which a mean over several mini-batches is computed.
+SumAndCount = tuple[Tensor, Tensor]
 
 #: Features of a column that the encoder does not read; they are passed to the losses.
 ASIDE = ("language",)
@@ -112,8 +115,8 @@ class CrossLingualLoss(nn.Module):
             The loss in nats, *Shape:* ``()``; a :class:`CombinedLoss` returns a dict of weighted components.
         """
         columns = self.columns_read(list(sentence_features))
-        features = [{key: part for key, part in column.items() if key not in ASIDE} for column in columns]
-        batch = encode_columns(self.model, columns, needed=self.reads_encoding)
+        features = [without_asides(column) for column in columns]
+        batch = encode_tokenized(self.model, columns, needed=self.reads_encoding)
         for column, encoded in zip(features, batch):
             encoded["features"] = column  # type: ignore[assignment]  # for losses that encode by themselves
         value: Any = self.compute_loss(batch, labels)
@@ -122,11 +125,11 @@ class CrossLingualLoss(nn.Module):
             return value
         # DDP waits for every parameter of its forward pass, also those whose outputs the loss ignores (RTL: what lies
         # behind the token states): a gradient of zero.
-        embeddings = (column["sentence_embedding"] for column in batch if "sentence_embedding" in column)
-        return value + sum(each.sum() * 0.0 for each in embeddings)
+        embeddings = [column["sentence_embedding"] for column in batch if "sentence_embedding" in column]
+        return value + sum(column_embeddings.sum() * 0.0 for column_embeddings in embeddings)
 
     def prepare_heads(self) -> None:
-        """Average own weights' gradients; in the first pass, warn of those that no trainer saves."""
+        """Average the gradients of the loss's own weights; in the first pass, warn of those that no trainer saves."""
         average_heads(self)
         if self._looks_for_heads and not are_saved(own_parameters(self)):
             warn_once(
@@ -171,15 +174,18 @@ class CrossLingualLoss(nn.Module):
 
     def columns_read(self, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the columns that the objective reads; ``ValueError`` if there are too few, a warning once if more."""
-        count, most = len(columns), self.max_columns
+        count = len(columns)
         if count < self.min_columns:
             raise ValueError(
                 f"{self.title} needs {self.min_columns} text columns: the data set gives {count}; "
                 "add the missing column, or choose columns with .on(...)."
             )
-        if most is not None and count > most:
-            warn_once(f"{self.title} reads {most} text columns: the data set gives {count}, the others are ignored.")
-        return columns[:most]
+        if self.max_columns is not None and count > self.max_columns:
+            warn_once(
+                f"{self.title} reads {self.max_columns} text columns: the data set gives {count}, "
+                "the others are ignored."
+            )
+        return columns[: self.max_columns]
 
     def get_config_dict(self) -> dict[str, Any]:
         """Return the constructor's options that are attributes of the same name, for the model card."""
@@ -215,7 +221,7 @@ class TokenLevelLoss(CrossLingualLoss):
     A subclass implements :meth:`compute_parts`.
     """
 
-    def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[Part]:
+    def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[SumAndCount]:
         """Return sums and counts of the means that the objective averages, a fixed number; a count may be 0."""
         raise NotImplementedError
 
@@ -237,8 +243,11 @@ class Term(nn.Module):
         super().__init__()
         if not 0 <= weight < math.inf:
             raise ValueError(f"a loss weight must be a finite number, 0 or more: got {weight!r} for {loss.title}.")
-        self.loss, self.weight, self.columns = loss, float(weight), columns
-        self.min_columns, self.max_columns = loss.min_columns, loss.max_columns
+        self.loss = loss
+        self.weight = float(weight)
+        self.columns = columns
+        self.min_columns = loss.min_columns
+        self.max_columns = loss.max_columns
         if columns is not None:
             if len(columns) < loss.min_columns:
                 raise ValueError(
@@ -246,7 +255,8 @@ class Term(nn.Module):
                 )
             if min(columns) < 0 or len(set(columns)) != len(columns):
                 raise ValueError(f"columns are distinct positions counted from 0: got {columns}.")
-            self.min_columns = self.max_columns = max(columns) + 1
+            self.min_columns = max(columns) + 1
+            self.max_columns = self.min_columns
         # TranslationRankingLoss → translation_ranking
         self.name = name or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", loss.title.removesuffix("Loss")).lower()
 
@@ -260,20 +270,24 @@ class Term(nn.Module):
         return batch if self.columns is None else [batch[column] for column in self.columns]
 
 
-class Components(dict[str, Tensor]):
+class LossComponents(dict[str, Tensor]):
     """A sum's weighted components, which are added, multiplied and divided by name, as ST's wrappers do with a loss."""
 
-    def __mul__(self, weight: float) -> Components:
-        return Components({name: value * weight for name, value in self.items()})
+    def __mul__(self, weight: float) -> LossComponents:
+        return LossComponents({name: value * weight for name, value in self.items()})
 
     __rmul__ = __mul__
 
-    def __truediv__(self, divisor: float) -> Components:
-        return Components({name: value / divisor for name, value in self.items()})
+    def __truediv__(self, divisor: float) -> LossComponents:
+        return LossComponents({name: value / divisor for name, value in self.items()})
 
-    def __add__(self, other: Mapping[str, Tensor] | float) -> Components:
-        more = other if isinstance(other, Mapping) else dict.fromkeys(self, other)  # the 0.0 that a wrapper starts from
-        return Components({name: value + more[name] for name, value in self.items()})
+    def __add__(self, other: Mapping[str, Tensor] | float) -> LossComponents:
+        addends: Mapping[str, Tensor | float]
+        if isinstance(other, Mapping):
+            addends = other
+        else:  # the 0.0 that a wrapper starts from
+            addends = dict.fromkeys(self, other)
+        return LossComponents({name: value + addends[name] for name, value in self.items()})
 
     __radd__ = __add__
 
@@ -281,10 +295,7 @@ class Components(dict[str, Tensor]):
 class CombinedLoss(CrossLingualLoss):
     """Several objectives that share the encoder's single pass; returns a dict of weighted components.
 
-    The trainer adds the components up and logs them one by one. Made by ``+``, ``*`` and ``.on``:
-
-        >>> loss = TranslationRankingLoss(model) + 0.5 * RepresentationTranslationLoss(model)  # doctest: +SKIP
-
+    The trainer adds the components up and logs them one by one. Made by ``+``, ``*`` and ``.on``.
     sentence-transformers' own losses can be terms, see :func:`~st_xling.losses.make`. MLM and TLM terms share one
     vocabulary head, that of the first of them, as far as their ``head`` options agree.
 
@@ -295,39 +306,51 @@ class CombinedLoss(CrossLingualLoss):
     Raises:
         ValueError: Terms built on different models; a weight that is negative or not finite; columns that repeat or
             lie outside the data set.
+
+    Example:
+        >>> from st_xling.losses import KoleoLoss, TranslationRankingLoss
+        >>> from st_xling.models import tiny_encoder
+        >>> sources, targets = ["Der Hund schläft.", "Ich lese."], ["The dog is sleeping.", "I am reading."]
+        >>> model = tiny_encoder(sources + targets, vocabulary=100, hidden_size=16)
+        >>> loss = TranslationRankingLoss(model) + 0.01 * KoleoLoss(model).on(1)
+        >>> sorted(loss([model.preprocess(texts) for texts in (sources, targets)]))
+        ['koleo', 'translation_ranking']
     """
 
     def __init__(self, model: nn.Module, terms: Sequence[Term]) -> None:
         super().__init__(model)
-        if others := [term.loss.title for term in terms if term.loss.model is not model]:
+        others = [term.loss.title for term in terms if term.loss.model is not model]
+        if others:
             raise ValueError(f"terms of a sum must have the same model: {', '.join(others)} was built on another one.")
         self.terms = nn.ModuleList(terms)
         heads: dict[str, nn.Module] = {}
         for term in terms:
             if (start := term.loss.shared_head) is not None:
                 term.loss.head = heads.setdefault(start, term.loss.head)  # type: ignore[arg-type]
-        # A second translation_ranking is translation_ranking_2.
-        names = [term.name for term in terms]
-        earlier = [names[:place].count(name) for place, name in enumerate(names)]
-        self.names = [f"{name}_{count + 1}" if count else name for name, count in zip(names, earlier)]
+        self.names = _number_repeats([term.name for term in terms])
         self.title = " + ".join(self.names)
         citations = [term.loss.citation.strip() for term in terms]
         self.citation = "\n".join(dict.fromkeys(filter(None, citations)))
         self.min_columns = max(term.min_columns for term in terms)
-        most = [term.max_columns for term in terms]
-        self.max_columns = None if None in most else max(filter(None, most))
+        # One term that reads all columns is enough for the sum to read them.
+        limits = [term.max_columns for term in terms]
+        self.max_columns = None if None in limits else max(filter(None, limits))
         self.reads_encoding = any(term.loss.reads_encoding for term in terms)
 
-    def compute_loss(self, batch: Batch, labels: Tensor | None) -> Components:
-        terms = zip(self.names, self.term_list())
-        return Components({n: t.weight * _total(t.loss.compute_loss(t.select(batch), labels)) for n, t in terms})
+    def compute_loss(self, batch: Batch, labels: Tensor | None) -> LossComponents:
+        components = LossComponents()
+        for name, term in zip(self.names, self.term_list()):
+            value = term.loss.compute_loss(term.select(batch), labels)
+            components[name] = term.weight * _add_components(value)
+        return components
 
-    def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> Components:
+    def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> LossComponents:
         columns = self.columns_read([{"sentence_embedding": column} for column in embeddings])
-        components = Components()
+        components = LossComponents()
         for name, term in zip(self.names, self.term_list()):
             chosen = [column["sentence_embedding"] for column in term.select(columns)]
-            components[name] = term.weight * _total(term.loss.compute_loss_from_embeddings(chosen, labels))
+            value = term.loss.compute_loss_from_embeddings(chosen, labels)
+            components[name] = term.weight * _add_components(value)
         return components
 
     def term_list(self) -> list[Term]:
@@ -351,12 +374,16 @@ class SentenceTransformersLoss(CrossLingualLoss):
 
     def __init__(self, loss: nn.Module) -> None:
         super().__init__(_model_of(loss))
-        self.loss, self.title, self.citation = loss, type(loss).__name__, getattr(loss, "citation", "")
-        # In a list, so that its parameters have one name.
-        self._inner = [as_loss(loss.loss)] if isinstance(loss, st_losses.MatryoshkaLoss) else []
-        direct = hasattr(loss, "compute_loss_from_embeddings")
-        terms = [term.loss for inner in self._inner for term in inner.as_sum().term_list()]
-        self.reads_encoding = all(term.reads_encoding for term in terms) if terms else direct
+        self.loss = loss
+        self.title = type(loss).__name__
+        self.citation = getattr(loss, "citation", "")
+        self.reads_encoding = hasattr(loss, "compute_loss_from_embeddings")
+        #: The loss within ``MatryoshkaLoss``; in a list, so that its parameters have one name.
+        self._inner: list[CrossLingualLoss] = []
+        if isinstance(loss, st_losses.MatryoshkaLoss):
+            inner = as_loss(loss.loss)
+            self._inner = [inner]
+            self.reads_encoding = all(term.loss.reads_encoding for term in inner.as_sum().term_list())
 
     def get_config_dict(self) -> dict[str, Any]:
         return self.loss.get_config_dict() if hasattr(self.loss, "get_config_dict") else {}  # type: ignore[operator]
@@ -369,19 +396,30 @@ class SentenceTransformersLoss(CrossLingualLoss):
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         loss: Any = self.loss
         if not self.reads_encoding:
-            return _total(loss([dict(column["features"]) for column in batch], labels))
-        if not self._inner:
-            embeddings = [column["sentence_embedding"] for column in batch]
-            if isinstance(loss, st_losses.EmbedDistillLoss):
-                labels = _teacher_columns(labels, len(batch), self.title)  # type: ignore[assignment]
-            return _total(loss.compute_loss_from_embeddings(embeddings, labels))
+            features = [dict(column["features"]) for column in batch]
+            return _add_components(loss(features, labels))
+        if self._inner:
+            return self._compute_matryoshka_loss(batch, labels)
+        embeddings = [column["sentence_embedding"] for column in batch]
+        if isinstance(loss, st_losses.EmbedDistillLoss):
+            labels = _teacher_columns(labels, len(batch), self.title)  # type: ignore[assignment]
+        return _add_components(loss.compute_loss_from_embeddings(embeddings, labels))
+
+    def _compute_matryoshka_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
+        """Compute the inner loss on the first dimensions of the embeddings, for each of the sizes."""
+        loss: Any = self.loss
         sizes = list(zip(loss.matryoshka_dims, loss.matryoshka_weights))
         if 0 < loss.n_dims_per_step < len(sizes):  # drawn by torch, whose draws a cached loss repeats
-            sizes = [sizes[place] for place in torch.randperm(len(sizes))[: loss.n_dims_per_step].tolist()]
+            drawn = torch.randperm(len(sizes))[: loss.n_dims_per_step].tolist()
+            sizes = [sizes[index] for index in drawn]
         values = []
         for size, weight in sizes:
-            cut = [{**c, "sentence_embedding": F.normalize(c["sentence_embedding"][:, :size], dim=1)} for c in batch]
-            values.append(weight * _total(self._inner[0].compute_loss(cut, labels)))
+            truncated = []
+            for column in batch:
+                embeddings = F.normalize(column["sentence_embedding"][:, :size], dim=1)
+                truncated.append({**column, "sentence_embedding": embeddings})
+            value = self._inner[0].compute_loss(truncated, labels)
+            values.append(weight * _add_components(value))
         return torch.stack(values).sum()
 
 
@@ -415,7 +453,12 @@ def make(loss: str | nn.Module, model: nn.Module | None = None, /, **options: An
         ValueError: No such loss.
 
     Example:
-        >>> loss = TranslationRankingLoss(model) + 0.1 * make("CoSENTLoss", model, scale=10.0)  # doctest: +SKIP
+        >>> from st_xling.losses import TranslationRankingLoss, make
+        >>> from st_xling.models import tiny_encoder
+        >>> model = tiny_encoder(["Der Hund schläft.", "The dog is sleeping."], vocabulary=100, hidden_size=16)
+        >>> loss = TranslationRankingLoss(model) + 0.1 * make("CoSENTLoss", model, scale=10.0)
+        >>> loss.names
+        ['translation_ranking', 'co_sent']
     """
     if not isinstance(loss, str):
         return as_loss(loss)
@@ -437,12 +480,22 @@ def warn_once(message: str) -> None:
     logger.warning(message)
 
 
+def _number_repeats(names: Sequence[str]) -> list[str]:
+    """Make names distinct: a second ``translation_ranking`` is ``translation_ranking_2``."""
+    counts: Counter[str] = Counter()
+    numbered = []
+    for name in names:
+        counts[name] += 1
+        numbered.append(name if counts[name] == 1 else f"{name}_{counts[name]}")
+    return numbered
+
+
 def _model_of(loss: nn.Module) -> Any:
     """Return the model that a loss trains, by the names that ST's losses have for it, or the first one in the loss."""
     for name in ("model", "sentence_embedder", "encoder"):
         if hasattr(loss, name):
             return getattr(loss, name)
-    return next((part for part in loss.children() if isinstance(part, SentenceTransformer)), None)
+    return next((module for module in loss.children() if isinstance(module, SentenceTransformer)), None)
 
 
 def _teacher_columns(labels: Tensor | None, columns: int, title: str) -> list[Tensor]:
@@ -450,25 +503,37 @@ def _teacher_columns(labels: Tensor | None, columns: int, title: str) -> list[Te
 
     *Shape:* ``(batch, dim)`` or ``(batch, columns, dim)`` → ``(batch, dim)`` each
     """
-    if labels is None or not (labels.ndim == 2 or (labels.ndim == 3 and labels.shape[1] == columns)):
-        got = "none" if labels is None else f"shape {tuple(labels.shape)}"
-        raise ValueError(f"{title} needs a teacher's vectors, (batch, dim) or (batch, {columns}, dim): got {got}.")
-    return [labels] * columns if labels.ndim == 2 else list(labels.unbind(1))
+    if labels is not None and labels.ndim == 2:
+        return [labels] * columns
+    if labels is not None and labels.ndim == 3 and labels.shape[1] == columns:
+        return list(labels.unbind(1))
+    got = "none" if labels is None else f"shape {tuple(labels.shape)}"
+    raise ValueError(f"{title} needs a teacher's vectors, (batch, dim) or (batch, {columns}, dim): got {got}.")
 
 
-def _total(value: LossValue) -> Tensor:
+def _add_components(value: LossValue) -> Tensor:
     return torch.stack(list(value.values())).sum() if isinstance(value, dict) else value
 
 
-def mean_of_parts(parts: list[Part]) -> Tensor:
+def mean_of_parts(parts: list[SumAndCount]) -> Tensor:
     """Average sum by count over the parts that counted anything; both are summed over all processes first."""
     totals = sum_over_processes(torch.stack([total for total, _ in parts]))
     counts = sum_over_processes(torch.stack([count for _, count in parts]))
     return (totals / counts.clamp(min=1)).sum() / (counts > 0).sum().clamp(min=1)
 
 
-def encode_columns(model: nn.Module, columns: list[dict[str, Any]], *, needed: bool = True) -> Batch:
-    """Encode all columns in one pass where they preprocess alike, else one by one; same values either way.
+def without_asides(column: dict[str, Any]) -> dict[str, Any]:
+    """Return the features of a column that the encoder reads, see :data:`ASIDE`."""
+    return {key: value for key, value in column.items() if key not in ASIDE}
+
+
+def _take_asides(column: dict[str, Any]) -> dict[str, Any]:
+    """Remove the features from a column that the encoder does not read, and return them."""
+    return {key: column.pop(key) for key in ASIDE if key in column}
+
+
+def encode_tokenized(model: nn.Module, columns: list[dict[str, Any]], *, needed: bool = True) -> Batch:
+    """Encode all tokenized columns in one pass where they preprocess alike, else one by one; the same values.
 
     On a CPU that pass encodes texts of similar length together, see
     :func:`~st_xling.losses.rows_by_length.encode_rows`.
@@ -483,23 +548,35 @@ def encode_columns(model: nn.Module, columns: list[dict[str, Any]], *, needed: b
     """
     # Wrappers for distributed training must see a pass, in which they prepare for the gradients.
     unwrapped = isinstance(getattr(model, "_orig_mod", model), SentenceTransformer)
-    tokens = [column.get(key) for column in columns for key in ("input_ids", "attention_mask")]
-    padded = all(isinstance(part, Tensor) and part.ndim == 2 for part in tokens)
-    if not needed and unwrapped and padded:
+    if not needed and unwrapped and all(_has_padded_tokens(column) for column in columns):
         return [dict(column) for column in columns]
-    asides = [{key: column.pop(key) for key in ASIDE if key in column} for column in columns]
+
+    asides = [_take_asides(column) for column in columns]
     merged = merge_feature_batches(columns) if len(columns) > 1 else None
     if merged is None:  # the columns themselves: AdaptiveLayerLoss leaves layers' states in them for its next pass
         batch = [dict(model(features)) for features in columns]
     else:
-        output = encode_rows(model, merged)
-        shared = [key for key in _SHARED_OUTPUTS if isinstance(output.get(key), Tensor)]
-        rows = [output[key].unflatten(0, (len(columns), -1)).unbind(0) for key in shared]
-        batch = [dict(zip(shared, values)) for values in zip(*rows)]
+        batch = _split_columns(encode_rows(model, merged), len(columns))
     for column, encoded, aside in zip(columns, batch, asides):
         column |= aside
         encoded |= aside
         encoded["sentence_embedding"] = at_least_float32(encoded["sentence_embedding"])
+    return batch
+
+
+def _has_padded_tokens(column: dict[str, Any]) -> bool:
+    tokens = [column.get("input_ids"), column.get("attention_mask")]
+    return all(isinstance(tensor, Tensor) and tensor.ndim == 2 for tensor in tokens)
+
+
+def _split_columns(output: dict[str, Any], columns: int) -> Batch:
+    """Split the output of a merged batch, whose columns follow each other, into one dict a column."""
+    batch: Batch = [{} for _ in range(columns)]
+    for key in _SHARED_OUTPUTS:
+        if not isinstance(output.get(key), Tensor):
+            continue
+        for column, values in zip(batch, output[key].unflatten(0, (columns, -1)).unbind(0)):
+            column[key] = values
     return batch
 
 

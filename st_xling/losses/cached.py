@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import torch
@@ -25,17 +26,18 @@ from st_xling.losses.base import (
     ASIDE,
     Batch,
     CombinedLoss,
-    Components,
     CrossLingualLoss,
+    LossComponents,
     LossValue,
-    Part,
+    SumAndCount,
     Term,
     TokenLevelLoss,
     as_loss,
     at_least_float32,
-    encode_columns,
+    encode_tokenized,
     encodes_by_itself,
     mean_of_parts,
+    without_asides,
 )
 from st_xling.losses.gather import own_parameters, sum_over_processes
 from st_xling.losses.mini_batches import (
@@ -94,8 +96,12 @@ class CachedLoss(CrossLingualLoss):
         - Gradient accumulation saves as much memory but ranks only within each small batch.
 
     Example:
-        >>> loss = CachedLoss(TranslationRankingLoss(model) + RepresentationTranslationLoss(model))  # doctest: +SKIP
-        >>> loss = CachedLoss(TranslationRankingLoss(model), mini_batch_num_tokens=16_384)           # doctest: +SKIP
+        >>> from st_xling.losses import CachedLoss, TranslationRankingLoss
+        >>> from st_xling.models import tiny_encoder
+        >>> sources, targets = ["Der Hund schläft.", "Ich lese."], ["The dog is sleeping.", "I am reading."]
+        >>> model = tiny_encoder(sources + targets, vocabulary=100, hidden_size=16)
+        >>> loss = CachedLoss(TranslationRankingLoss(model), mini_batch_num_tokens=16_384)
+        >>> loss([model.preprocess(texts) for texts in (sources, targets)]).backward()
     """
 
     def __init__(self, loss: nn.Module, *, mini_batch_size: int = 32, mini_batch_num_tokens: int | None = None) -> None:
@@ -125,7 +131,8 @@ class CachedLoss(CrossLingualLoss):
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> LossValue:
         if any(type(module).__name__ == "DeepSpeedEngine" for module in (self.model, *self.model.children())):
             raise ValueError("CachedLoss runs its own backward passes, which DeepSpeed does not see: drop the cache.")
-        if isinstance(self.model.forward, (matryoshka.ForwardDecorator, adaptive_layer.ForwardDecorator)):
+        wrappers = (matryoshka.ForwardDecorator, adaptive_layer.ForwardDecorator)
+        if isinstance(self.model.forward, wrappers):
             # Their changes to the model's forward pass are undone when the second pass comes.
             raise ValueError(
                 "a cached loss cannot be wrapped: put the cache outside, as in CachedLoss(MatryoshkaLoss(model, loss, "
@@ -143,7 +150,9 @@ class CachedLoss(CrossLingualLoss):
             components = _with_sentence_level_terms(self, total, columns, labels)
         if components is None:  # one mini-batch is the whole batch: one pass is enough
             return self.loss(columns, labels)
-        return components if isinstance(self.loss, CombinedLoss) else torch.stack(list(components.values())).sum()
+        if isinstance(self.loss, CombinedLoss):
+            return components
+        return torch.stack(list(components.values())).sum()
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> LossValue:
         """The wrapped loss on columns that are already encoded: nothing is left to cache."""
@@ -172,16 +181,18 @@ class CachedLoss(CrossLingualLoss):
 
 def _with_sentence_level_terms(
     cached: CachedLoss, total: CombinedLoss, columns: list[dict[str, Any]], labels: Tensor | None
-) -> Components | None:
+) -> LossComponents | None:
     """Both passes by sentence-transformers' gradient cache; ``None`` where there is one mini-batch."""
     batch = _SentenceCache(cached, total, columns)
-    if _one_everywhere(len(batch.features) if batch.pools else None, _device(columns)):
+    # Without pools the cache splits the columns by itself, into a number that is not known here.
+    has_one_mini_batch = bool(batch.pools) and len(batch.features) == 1
+    if _all_processes_have(has_one_mini_batch, _device(columns)):
         return None
     value = batch.forward_cached(batch.features, labels)
     values = batch.values
     if torch.is_grad_enabled():
         values = _Values.apply(batch, value, *batch.heads)
-    return Components(zip(total.names, values.unbind()))
+    return LossComponents(zip(total.names, values.unbind()))
 
 
 @dataclass(frozen=True)
@@ -190,12 +201,13 @@ class _Pool:
 
     Attributes:
         columns: Number of columns.
-        place: For each text in the columns' order, its place among the sorted ones. *Shape:* ``(columns · batch,)``
+        sorted_rows: For each text in the columns' order, its row among the sorted ones. *Shape:*
+            ``(columns · batch,)``
         mini_batches: Number of mini-batches.
     """
 
     columns: int
-    place: Tensor
+    sorted_rows: Tensor
     mini_batches: int
 
 
@@ -223,10 +235,10 @@ class _SentenceCache(CachedLossMixin, nn.Module):
         self.values = torch.zeros(0)
         self.autocast = _current_autocast(_device(columns))
         self.pools: list[_Pool] = []
-        self.features = [_without_asides(column) for column in columns]
+        self.features = [without_asides(column) for column in columns]
         if all(is_padded(column) for column in self.features):
             self._split(MiniBatchSize(cached.mini_batch_size, cached.mini_batch_num_tokens))
-            self.mini_batch_size = max(len(part["attention_mask"]) for part in self.features)
+            self.mini_batch_size = max(len(features["attention_mask"]) for features in self.features)
         else:
             self.mini_batch_size = cached.mini_batch_size
             self.mini_batch_num_tokens = cached.mini_batch_num_tokens
@@ -276,7 +288,7 @@ class _SentenceCache(CachedLossMixin, nn.Module):
         self.values = values.detach()
         if not with_backward:
             return values.sum()
-        leaves = [part for mini_batches in reps for part in mini_batches]
+        leaves = list(chain.from_iterable(reps))
         gradients = _gradients(values.sum(), [*leaves, *self.heads])
         for leaf, gradient in zip(leaves, gradients):
             leaf.grad = gradient
@@ -292,7 +304,7 @@ class _SentenceCache(CachedLossMixin, nn.Module):
         for pool in self.pools:
             mini_batches = reps[first : first + pool.mini_batches]
             first += pool.mini_batches
-            embeddings = torch.cat([part for parts in mini_batches for part in parts])[pool.place]
+            embeddings = torch.cat(list(chain.from_iterable(mini_batches)))[pool.sorted_rows]
             columns += embeddings.unflatten(0, (pool.columns, -1)).unbind(0)
         return columns
 
@@ -309,41 +321,46 @@ class _Values(torch.autograd.Function):
         return batch.values.clone()
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        batch, ctx.batch = ctx.batch, None
+    def backward(ctx: Any, by_values: Tensor) -> tuple[Tensor | None, ...]:
+        batch = ctx.batch
+        ctx.batch = None
         if batch is None:
             raise RuntimeError(SPENT)
-        if not torch.equal(gradient, gradient[:1].expand_as(gradient)):
+        if not torch.equal(by_values, by_values[:1].expand_as(by_values)):
             raise ValueError(
-                f"components of a cached loss must be summed as they are: got the weights {gradient.tolist()}; weight "
+                f"components of a cached loss must be summed as they are: got the weights {by_values.tolist()}; weight "
                 "its terms instead, as in CachedLoss(a + 0.1 * b)."
             )
-        scale = gradient[0]
-        return None, scale, *(scale.to(part.dtype) * part for part in batch.head_gradients)
+        scale = by_values[0]
+        return None, scale, *(scale.to(gradient.dtype) * gradient for gradient in batch.head_gradients)
 
 
 def _gradients(total: Tensor, inputs: Sequence[Tensor]) -> list[Tensor]:
     """Differentiate; zeros for inputs that the total does not depend on."""
     if not total.requires_grad:
-        return [torch.zeros_like(part) for part in inputs]
+        return [torch.zeros_like(tensor) for tensor in inputs]
     gradients = torch.autograd.grad(total, inputs, allow_unused=True)
-    return [torch.zeros_like(part) if gradient is None else gradient for part, gradient in zip(inputs, gradients)]
+    filled = []
+    for tensor, gradient in zip(inputs, gradients):
+        filled.append(torch.zeros_like(tensor) if gradient is None else gradient)
+    return filled
 
 
 def _with_token_level_terms(
     cached: CachedLoss, total: CombinedLoss, columns: list[dict[str, Any]], labels: Tensor | None
-) -> Components | None:
+) -> LossComponents | None:
     """Both passes by the cache of this module; ``None`` where there is one mini-batch."""
-    # Sentence-level terms first.
-    named = sorted(zip(total.names, total.term_list()), key=lambda entry: isinstance(entry[1].loss, TokenLevelLoss))
-    batch = _TokenCache(cached, [term for _, term in named], columns, labels)
-    if _one_everywhere(len(batch.ranges), batch.device):
+    named_terms = list(zip(total.names, total.term_list()))
+    named_terms.sort(key=lambda named: isinstance(named[1].loss, TokenLevelLoss))  # sentence-level terms first
+    names, terms = zip(*named_terms)
+    batch = _TokenCache(cached, list(terms), columns, labels)
+    if _all_processes_have(len(batch.ranges) == 1, batch.device):
         return None
     # Embeddings are computed without gradients, so that autograd would see nothing to differentiate: a leaf that
     # requires a gradient keeps the node in the graph, whose backward pass then runs the second one.
     anchor = torch.ones((), requires_grad=True)
     values = _Replay.apply(batch, anchor)
-    return Components(zip((name for name, _ in named), values.unbind()))
+    return LossComponents(zip(names, values.unbind()))
 
 
 class _TokenCache:
@@ -360,7 +377,7 @@ class _TokenCache:
         self.terms = terms
         self.sentence_terms = [term for term in terms if not isinstance(term.loss, TokenLevelLoss)]
         self.token_terms = terms[len(self.sentence_terms) :]
-        if not all(is_padded(_without_asides(column)) for column in columns):
+        if not all(is_padded(without_asides(column)) for column in columns):
             titles = ", ".join(term.loss.title for term in self.token_terms)
             raise ValueError(
                 f"{titles} in a cached loss needs padded columns of tokens: train with unpad_inputs=False."
@@ -388,22 +405,28 @@ class _TokenCache:
 
     def first_pass(self) -> Tensor:
         """Return the weighted value of every term, without gradients. *Shape:* ``(terms,)``"""
-        tensors = [value for column in self.columns for value in column.values() if isinstance(value, Tensor)]
+        tensors = []
+        for column in self.columns:
+            tensors += [value for value in column.values() if isinstance(value, Tensor)]
         embeddings: list[Batch] = []
-        parts: list[list[list[Part]]] = []  # mini-batch → token-level term → its parts
+        parts: list[list[list[SumAndCount]]] = []  # mini-batch → token-level term → its parts
         for start, end in self.ranges:
             self.random.append(RandContext(*tensors))
             batch, token_parts = self._mini_batch(start, end)
             parts.append(token_parts)
             embeddings.append([_read_by_sentence_level(column) for column in batch])
-        place = self.order.argsort()
-        stacked = [_stack([batch[column] for batch in embeddings]) for column in range(len(self.columns))]
-        self.embeddings = [take_rows(column, place) for column in stacked]
-        totals = [_add_up([mini_batch[term] for mini_batch in parts]) for term in range(len(self.token_terms))]
+        # Back from the order in which rows are encoded into that of the batch.
+        rows = self.order.argsort()
+        self.embeddings = [take_rows(_stack(list(column)), rows) for column in zip(*embeddings)]
+        totals = [_add_mini_batches(list(term_parts)) for term_parts in zip(*parts)]
         # A token-level mean divides by counts of the whole batch, which its mini-batches' gradients need later on.
-        self.counts = [sum_over_processes(torch.stack([count for _, count in term])) for term in totals]
+        self.counts = []
+        for term_totals in totals:
+            counts = torch.stack([count for _, count in term_totals])
+            self.counts.append(sum_over_processes(counts))
         self.random.append(RandContext(*tensors))
-        values = [*self._sentence_values(self.embeddings), *(mean_of_parts(term) for term in totals)]
+        values = self._sentence_values(self.embeddings)
+        values += [mean_of_parts(term_totals) for term_totals in totals]
         return torch.stack([term.weight * at_least_float32(value) for term, value in zip(self.terms, values)])
 
     def second_pass(self, gradient: Tensor) -> None:
@@ -415,18 +438,26 @@ class _TokenCache:
                 leaf["sentence_embedding"] = leaf["sentence_embedding"].detach().requires_grad_()
         if self.sentence_terms:
             with self.random[-1], self.autocast():
-                values = zip(gradient, self.sentence_terms, self._sentence_values(leaves))
-                total = torch.stack([part * term.weight * at_least_float32(value) for part, term, value in values])
+                values = self._sentence_values(leaves)
+                weighted = [
+                    by_value * term.weight * at_least_float32(value)
+                    for by_value, term, value in zip(gradient, self.sentence_terms, values)
+                ]
+                total = torch.stack(weighted)
             total.sum().backward()
         cached = [self._cached_gradient(leaf) for leaf in leaves]
+        token_gradient = gradient[len(self.sentence_terms) :]
 
         # Each mini-batch again, under the same dropout, now with a graph: the chain rule from there to the parameters.
         for number, (start, end) in enumerate(self.ranges):
-            wrapped = isinstance(self.model, DistributedDataParallel) and number + 1 < len(self.ranges)
-            # Processes exchange gradients once, with the last mini-batch.
-            with self.model.no_sync() if wrapped else nullcontext():  # type: ignore[operator]
+            is_last = number + 1 == len(self.ranges)
+            without_exchange: Any = nullcontext()
+            if isinstance(self.model, DistributedDataParallel) and not is_last:
+                # Processes exchange gradients once, with the last mini-batch.
+                without_exchange = self.model.no_sync()
+            with without_exchange:
                 with self.random[number], self.autocast(), in_backward_pass():
-                    surrogate = self._surrogate(cached, gradient[len(self.sentence_terms) :], start, end)
+                    surrogate = self._surrogate(cached, token_gradient, start, end)
                 if surrogate.requires_grad:
                     surrogate.backward()
 
@@ -459,16 +490,16 @@ class _TokenCache:
                 total = total + get_world_size() * term.weight * scale * share
         return total
 
-    def _mini_batch(self, start: int, end: int) -> tuple[Batch, list[list[Part]]]:
+    def _mini_batch(self, start: int, end: int) -> tuple[Batch, list[list[SumAndCount]]]:
         """Encode rows ``start`` to ``end``, and compute the parts of each token-level term on them."""
         columns = [
             cut_mini_batch(column, start, end, max(lengths[start:end]))
             for column, lengths in zip(self.columns, self.lengths)
         ]
-        batch = encode_columns(self.model, columns, needed=self.reads_encoding)
+        batch = encode_tokenized(self.model, columns, needed=self.reads_encoding)
         labels = None if self.ordered_labels is None else self.ordered_labels[start:end]
-        losses: Any = self.token_terms
-        return batch, [term.loss.compute_parts(term.select(batch), labels) for term in losses]
+        terms: Any = self.token_terms
+        return batch, [term.loss.compute_parts(term.select(batch), labels) for term in terms]
 
     def _sentence_values(self, batch: Batch) -> list[Tensor]:
         return [term.loss.compute_loss(term.select(batch), self.labels) for term in self.sentence_terms]  # type: ignore[misc]
@@ -484,7 +515,8 @@ class _Replay(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, None]:
-        batch, ctx.batch = ctx.batch, None
+        batch = ctx.batch
+        ctx.batch = None
         if batch is None:
             raise RuntimeError(SPENT)
         with torch.enable_grad():
@@ -492,9 +524,9 @@ class _Replay(torch.autograd.Function):
         return None, None
 
 
-def _one_everywhere(mini_batches: int | None, device: torch.device) -> bool:
+def _all_processes_have(one_mini_batch: bool, device: torch.device) -> bool:
     """Return whether each process has one mini-batch: all must take the same way, or they wait for each other."""
-    several = torch.tensor(0.0 if mini_batches == 1 else 1.0, device=device)
+    several = torch.tensor(0.0 if one_mini_batch else 1.0, device=device)
     return not bool(sum_over_processes(several))
 
 
@@ -506,10 +538,6 @@ def _current_autocast(device: torch.device) -> Callable[..., torch.autocast]:
 
 def _device(columns: list[dict[str, Any]]) -> torch.device:
     return next(value.device for value in columns[0].values() if isinstance(value, Tensor))
-
-
-def _without_asides(column: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in column.items() if key not in ASIDE}
 
 
 def _read_by_sentence_level(column: dict[str, Any]) -> dict[str, Tensor]:
@@ -530,6 +558,10 @@ def _stack(columns: list[dict[str, Tensor]]) -> dict[str, Tensor]:
     return stacked
 
 
-def _add_up(mini_batches: list[list[Part]]) -> list[Part]:
-    totals = (zip(*parts) for parts in zip(*mini_batches))  # of each part, its sums and its counts
-    return [(torch.stack(sums).sum(), torch.stack(counts).sum()) for sums, counts in totals]
+def _add_mini_batches(mini_batches: list[list[SumAndCount]]) -> list[SumAndCount]:
+    """Add up each part of a term over the mini-batches."""
+    totals = []
+    for part in zip(*mini_batches):
+        sums, counts = zip(*part)
+        totals.append((torch.stack(sums).sum(), torch.stack(counts).sum()))
+    return totals

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
+from st_xling.losses.base import Batch, SumAndCount, TokenLevelLoss, bibtex
 from st_xling.losses.token_inputs import encode_hidden, sentences
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
 from st_xling.models.backbones import Backbone, backbone, cls_mask
@@ -18,7 +18,7 @@ class CrossUnmaskingLoss(TokenLevelLoss):
     .. math:: L = \frac{1}{2} \left( CE(g(s_y, h(\tilde{x})), x) + CE(g(s_x, h(\tilde{y})), y) \right)
 
     ``x~`` is ``x`` with words hidden, ``h`` the encoder's token states, ``s_y`` the embedding of the whole ``y``, which
-    takes the place of CLS, and ``g`` layers of the loss's own under a vocabulary head. So many words are hidden
+    takes the place of CLS, and ``g`` layers of the loss under a vocabulary head. So many words are hidden
     that the embedding is needed. The gradient reaches the encoder through the embedding and through the tokens.
 
     Args:
@@ -53,7 +53,12 @@ class CrossUnmaskingLoss(TokenLevelLoss):
         - :class:`RepresentationTranslationLoss` rebuilds all words from token states and trains no sentence embedding.
 
     Example:
-        >>> loss = CrossUnmaskingLoss(model) + EmbeddingDistanceLoss(model) + 0.01 * KoleoLoss(model)  # doctest: +SKIP
+        >>> from st_xling.losses import CrossUnmaskingLoss, EmbeddingDistanceLoss, KoleoLoss
+        >>> from st_xling.models import tiny_encoder
+        >>> sources, targets = ["Der Hund schläft.", "Ich lese."], ["The dog is sleeping.", "I am reading."]
+        >>> model = tiny_encoder(sources + targets, vocabulary=100, hidden_size=16)
+        >>> loss = CrossUnmaskingLoss(model) + EmbeddingDistanceLoss(model) + 0.01 * KoleoLoss(model)
+        >>> sum(loss([model.preprocess(texts) for texts in (sources, targets)]).values()).backward()
     """
 
     max_columns = 2
@@ -70,7 +75,8 @@ class CrossUnmaskingLoss(TokenLevelLoss):
         parts = backbone(model)
         width = parts.hidden_size
         heads = 8 if width % 8 == 0 else int(parts.model.config.num_attention_heads)  # type: ignore[union-attr, arg-type]
-        self.mask_probability, self.layers = mask_probability, layers
+        self.mask_probability = mask_probability
+        self.layers = layers
         self.mask_id = parts.mask_id("cross-unmasking")
         layer = nn.TransformerEncoderLayer(
             width, heads, 4 * width, dropout=0.1, activation="gelu", batch_first=True, norm_first=True
@@ -80,15 +86,15 @@ class CrossUnmaskingLoss(TokenLevelLoss):
         self.unmasking.to(words.device, trained_dtype(words))
         self.head = VocabularyHead(parts, head=head)
 
-    def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[Part]:
+    def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[SumAndCount]:
         parts = backbone(self.model)
-        source, target = batch[0], batch[1]
+        source, target = batch[:2]
         return [
             self._unmask(parts, source, target["sentence_embedding"]),
             self._unmask(parts, target, source["sentence_embedding"]),
         ]
 
-    def _unmask(self, parts: Backbone, column: dict[str, Tensor], translation: Tensor) -> Part:
+    def _unmask(self, parts: Backbone, column: dict[str, Tensor], translation: Tensor) -> SumAndCount:
         if translation.shape[1] != parts.hidden_size:
             raise ValueError(
                 f"cross-unmasking needs embeddings as wide as the encoder, {parts.hidden_size}: got "

@@ -11,10 +11,10 @@ from st_xling.losses.gather import batch_of_pairs
 from st_xling.models.backbones import normalizes
 from st_xling.utils.options import check_choice
 
-Distance = Literal["squared", "cosine"]
+EmbeddingDistance = Literal["squared", "cosine"]
 
 
-def embedding_distance(source: Tensor, target: Tensor, *, distance: Distance = "squared") -> Tensor:
+def embedding_distance(source: Tensor, target: Tensor, *, distance: EmbeddingDistance = "squared") -> Tensor:
     r"""Mean distance of translations' embeddings.
 
     .. math:: L = \frac{1}{N d} \sum_i \| x_i - y_i \|^2 \quad or \quad \frac{1}{N} \sum_i 1 - \cos(x_i, y_i)
@@ -38,7 +38,7 @@ def embedding_distance(source: Tensor, target: Tensor, *, distance: Distance = "
         >>> embedding_distance(torch.eye(2), torch.ones(2, 2))
         tensor(0.5000)
     """
-    check_choice("distance", distance, Distance)
+    check_choice("distance", distance, EmbeddingDistance)
     batch = batch_of_pairs(source, target)
     if distance == "squared":
         return batch.mean((source - target).square().mean(dim=1).sum())
@@ -71,18 +71,23 @@ class EmbeddingDistanceLoss(CrossLingualLoss):
         - sentence-transformers' ``MSELoss`` compares with a teacher's embeddings, which stand in the labels.
 
     Example:
-        >>> loss = CrossUnmaskingLoss(model) + EmbeddingDistanceLoss(model) + 0.01 * KoleoLoss(model)  # doctest: +SKIP
+        >>> from st_xling.losses import CrossUnmaskingLoss, EmbeddingDistanceLoss, KoleoLoss
+        >>> from st_xling.models import tiny_encoder
+        >>> sources, targets = ["Der Hund schläft.", "Ich lese."], ["The dog is sleeping.", "I am reading."]
+        >>> model = tiny_encoder(sources + targets, vocabulary=100, hidden_size=16)
+        >>> loss = CrossUnmaskingLoss(model) + EmbeddingDistanceLoss(model) + 0.01 * KoleoLoss(model)
+        >>> sum(loss([model.preprocess(texts) for texts in (sources, targets)]).values()).backward()
     """
 
     max_columns = 2
     citation = bibtex("janeiro2025mexma")
 
-    def __init__(self, model: nn.Module, *, distance: Distance | Literal["auto"] = "auto") -> None:
+    def __init__(self, model: nn.Module, *, distance: EmbeddingDistance | Literal["auto"] = "auto") -> None:
         super().__init__(model)
         if distance == "auto":
             distance = "cosine" if normalizes(model) else "squared"
         self.distance = distance
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
-        source, target = batch[0]["sentence_embedding"], batch[1]["sentence_embedding"]
+        source, target = (column["sentence_embedding"] for column in batch[:2])
         return embedding_distance(source, target, distance=self.distance)

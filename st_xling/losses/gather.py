@@ -30,7 +30,7 @@ _saved = WeakTensorKeyDictionary()
 class GatheredBatch:
     """Where this process's rows lie in the batch of all processes.
 
-    Formulas are written once, for own rows and all candidates; alone, the candidates are the own rows.
+    Formulas are written once, for this process's rows and all candidates; in one process, both are the same rows.
 
     Attributes:
         sizes: Rows of each process; they may differ, as at the end of an epoch.
@@ -41,11 +41,11 @@ class GatheredBatch:
     rank: int = 0
 
     @classmethod
-    def of(cls, own: Tensor) -> GatheredBatch:
-        """Find the batch that ``own``, one row a pair, is this process's part of. *Shape:* ``(batch, ...)``"""
+    def of(cls, rows: Tensor) -> GatheredBatch:
+        """Find the batch that ``rows``, one a pair, are this process's part of. *Shape:* ``(batch, ...)``"""
         if get_world_size() == 1:
-            return cls((len(own),))
-        sizes = all_gather(torch.tensor([len(own)], device=own.device))
+            return cls((len(rows),))
+        sizes = all_gather(torch.tensor([len(rows)], device=rows.device))
         return cls(tuple(sizes.tolist()), get_rank())
 
     @property
@@ -63,14 +63,15 @@ class GatheredBatch:
         start = sum(self.sizes[: self.rank])
         return torch.arange(start, start + self.sizes[self.rank], device=device)
 
-    def gather(self, own: Tensor) -> Tensor:
+    def gather(self, rows: Tensor) -> Tensor:
         """Gather all processes' rows by rank, with gradients. *Shape:* ``(batch, ...)`` → ``(total, ...)``"""
         if self.alone:
-            return own
+            return rows
         # Collectives take equal shapes, and processes may differ in rows: every row is zero in all processes but one.
-        before, after = sum(self.sizes[: self.rank]), sum(self.sizes[self.rank + 1 :])
-        zeros = own.new_zeros(before + after, *own.shape[1:])
-        return sum_over_processes(torch.cat([zeros[:before], own, zeros[before:]]))
+        before = sum(self.sizes[: self.rank])
+        after = sum(self.sizes[self.rank + 1 :])
+        zeros = rows.new_zeros(before + after, *rows.shape[1:])
+        return sum_over_processes(torch.cat([zeros[:before], rows, zeros[before:]]))
 
     def mean(self, total: Tensor, count: int | None = None) -> Tensor:
         """Compute a mean over all rows, from the sum over this process's rows.
@@ -112,16 +113,17 @@ def similarity_matrix(source: Tensor, target: Tensor, similarity: Similarity = "
         )
     with torch.autocast(source.device.type, enabled=False):  # bfloat16 tells a cosine of 0.996 from 1 and none between
         if similarity == "cosine":
-            source, target = F.normalize(source, dim=1), F.normalize(target, dim=1)
+            source = F.normalize(source, dim=1)
+            target = F.normalize(target, dim=1)
         return source @ target.T
 
 
-def sum_over_processes(own: Tensor) -> Tensor:
+def sum_over_processes(values: Tensor) -> Tensor:
     """Sum every process's tensor; gradients are summed, too, and so ready to be averaged over the processes.
 
     *Shape:* any, equal in all processes
     """
-    return _Sum.apply(own) if get_world_size() > 1 else own
+    return _Sum.apply(values) if get_world_size() > 1 else values
 
 
 def average_heads(loss: nn.Module) -> None:
@@ -149,8 +151,9 @@ def average_heads(loss: nn.Module) -> None:
 
 def own_parameters(loss: nn.Module) -> list[Tensor]:
     """Return the trained parameters that are the loss's and not its model's."""
-    theirs = {id(parameter) for parameter in loss.model.parameters()}  # type: ignore[union-attr]
-    return [each for each in loss.parameters() if each.requires_grad and id(each) not in theirs]
+    of_model = {id(parameter) for parameter in loss.model.parameters()}  # type: ignore[union-attr]
+    trained = [parameter for parameter in loss.parameters() if parameter.requires_grad]
+    return [parameter for parameter in trained if id(parameter) not in of_model]
 
 
 def mark_saved(weights: Iterable[Tensor]) -> None:
@@ -166,8 +169,8 @@ def are_saved(weights: Iterable[Tensor]) -> bool:
 
 class _Sum(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, own: Tensor) -> Tensor:
-        total = own.clone(memory_format=torch.contiguous_format)
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        total = values.clone(memory_format=torch.contiguous_format)
         dist.all_reduce(total)
         return total
 

@@ -42,7 +42,14 @@ class InBatchRankingLoss(CrossLingualLoss):
         - :class:`TranslationRankingLoss` ranks both ways, with margin and duplicate mask: for translations.
 
     Example:
-        >>> loss = InBatchRankingLoss(model).on(0, 1) + 0.01 * SemanticContrastiveLoss(model).on(2, 3)  # doctest: +SKIP
+        >>> from st_xling.losses import InBatchRankingLoss, SemanticContrastiveLoss
+        >>> from st_xling.models import tiny_encoder
+        >>> queries, passages = ["Who sleeps?", "Who reads?"], ["The dog is sleeping.", "She is reading."]
+        >>> sources, targets = ["Der Hund schläft.", "Ich lese."], ["The dog is sleeping.", "I am reading."]
+        >>> columns = [queries, passages, sources, targets]
+        >>> model = tiny_encoder(queries + passages + sources, vocabulary=100, hidden_size=16)
+        >>> loss = InBatchRankingLoss(model).on(0, 1) + 0.01 * SemanticContrastiveLoss(model).on(2, 3)
+        >>> sum(loss([model.preprocess(texts) for texts in columns]).values()).backward()
     """
 
     citation = bibtex("hu2023language")
@@ -58,5 +65,6 @@ class InBatchRankingLoss(CrossLingualLoss):
         gathered = GatheredBatch.of(queries)
         # A query's own passage is in its row of the first passage column; hard negatives follow behind all rows.
         candidates = torch.cat([gathered.gather(column) for column in passages])
-        logits, own = self.scale * similarity_matrix(queries, candidates), gathered.rows(queries.device)
-        return gathered.mean(F.cross_entropy(logits, own, reduction="sum"))
+        logits = self.scale * similarity_matrix(queries, candidates)
+        true = gathered.rows(queries.device)
+        return gathered.mean(F.cross_entropy(logits, true, reduction="sum"))

@@ -42,8 +42,9 @@ def koleo(embeddings: Tensor) -> Tensor:
     if batch.total < 2:
         return embeddings.sum() * 0.0
     similarities = similarities.scatter(1, batch.rows(embeddings.device)[:, None], -torch.inf)
-    own, nearest = F.normalize(embeddings, dim=1), F.normalize(candidates, dim=1)[similarities.argmax(dim=1)]
-    squares = (own - nearest).square().sum(dim=1)
+    units = F.normalize(embeddings, dim=1)
+    nearest = F.normalize(candidates, dim=1)[similarities.argmax(dim=1)]
+    squares = (units - nearest).square().sum(dim=1)
     return batch.mean(-0.5 * squares.clamp(min=NEAREST**2).log().sum())
 
 
@@ -71,7 +72,12 @@ class KoleoLoss(CrossLingualLoss):
         - :class:`TranslationRankingLoss` has negatives and needs it less.
 
     Example:
-        >>> loss = CrossUnmaskingLoss(model) + EmbeddingDistanceLoss(model) + 0.01 * KoleoLoss(model)  # doctest: +SKIP
+        >>> from st_xling.losses import CrossUnmaskingLoss, EmbeddingDistanceLoss, KoleoLoss
+        >>> from st_xling.models import tiny_encoder
+        >>> sources, targets = ["Der Hund schläft.", "Ich lese."], ["The dog is sleeping.", "I am reading."]
+        >>> model = tiny_encoder(sources + targets, vocabulary=100, hidden_size=16)
+        >>> loss = CrossUnmaskingLoss(model) + EmbeddingDistanceLoss(model) + 0.01 * KoleoLoss(model)
+        >>> sum(loss([model.preprocess(texts) for texts in (sources, targets)]).values()).backward()
     """
 
     citation = bibtex("sablayrolles2019spreading")

@@ -39,7 +39,10 @@ def language_contrastive(source: Tensor, target: Tensor, others: Tensor | None =
         tensor(0.6931)
     """
     batch = batch_of_pairs(source, target)
-    sentences = torch.cat([batch.gather(source), batch.gather(target), *([] if others is None else [others])])
+    columns = [batch.gather(source), batch.gather(target)]
+    if others is not None:
+        columns.append(others)
+    sentences = torch.cat(columns)
     difference = similarity_matrix(source, sentences) - similarity_matrix(target, sentences)
     rows = batch.rows(source.device)
     pair = torch.stack([rows, rows + batch.total], dim=1)
@@ -75,10 +78,15 @@ class LanguageContrastiveLoss(CrossLingualLoss):
 
     Relations:
         - :class:`SemanticContrastiveLoss` draws translations together, which this loss does only indirectly: use it
-          beside another, with a small weight.
+          next to another, with a small weight.
 
     Example:
-        >>> loss = TranslationRankingLoss(model) + 0.001 * LanguageContrastiveLoss(model)  # doctest: +SKIP
+        >>> from st_xling.losses import LanguageContrastiveLoss, TranslationRankingLoss
+        >>> from st_xling.models import tiny_encoder
+        >>> sources, targets = ["Der Hund schläft.", "Ich lese."], ["The dog is sleeping.", "I am reading."]
+        >>> model = tiny_encoder(sources + targets, vocabulary=100, hidden_size=16)
+        >>> loss = TranslationRankingLoss(model) + 0.001 * LanguageContrastiveLoss(model)
+        >>> sum(loss([model.preprocess(texts) for texts in (sources, targets)]).values()).backward()
     """
 
     citation = bibtex("hu2023language")
@@ -86,7 +94,7 @@ class LanguageContrastiveLoss(CrossLingualLoss):
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         source, target, *others = (column["sentence_embedding"] for column in batch)
         gathered = GatheredBatch.of(source)
-        rest = torch.cat([gathered.gather(column) for column in others]) if others else None
-        if gathered.total == 1 and rest is None:
+        untranslated = torch.cat([gathered.gather(column) for column in others]) if others else None
+        if gathered.total == 1 and untranslated is None:
             warn_once("a batch of one pair has no other sentences: its language contrastive loss is 0.")
-        return language_contrastive(source, target, rest)
+        return language_contrastive(source, target, untranslated)

@@ -40,19 +40,19 @@ class MiniBatchSize:
             [(0, 2), (2, 5), (5, 6)]
         """
         ranges: list[tuple[int, int]] = []
-        whole = len(lengths) // unit * unit
+        complete = len(lengths) // unit * unit
         begin = 0
-        while begin < whole:
+        while begin < complete:
             rows = self.rows
             if self.tokens is not None:
                 width = max(lengths[begin : begin + unit])
                 rows = self.tokens // max(width * columns, 1)
             rows = max(rows // unit * unit, unit)
-            end = min(begin + rows, whole)
+            end = min(begin + rows, complete)
             ranges.append((begin, end))
             begin = end
-        if whole < len(lengths):  # an incomplete unit, whose rows may be of any length
-            ranges.append((whole, len(lengths)))
+        if complete < len(lengths):  # an incomplete unit, whose rows may be of any length
+            ranges.append((complete, len(lengths)))
         return ranges
 
 
@@ -94,11 +94,12 @@ def order_by_length(lengths: Tensor, *, unit: int = 1) -> Tensor:
         >>> order_by_length(torch.tensor([3, 4, 2, 8, 9]), unit=2).tolist()
         [2, 3, 0, 1, 4]
     """
-    whole = len(lengths) // unit * unit
-    longest = lengths[:whole].view(-1, unit).amax(dim=1)
+    complete = len(lengths) // unit * unit
+    longest = lengths[:complete].view(-1, unit).amax(dim=1)
     units = longest.argsort(descending=True, stable=True)
     rows = torch.arange(len(lengths), device=lengths.device)
-    return torch.cat([rows[:whole].view(-1, unit)[units].flatten(), rows[whole:]])
+    ordered = rows[:complete].view(-1, unit)[units].flatten()
+    return torch.cat([ordered, rows[complete:]])
 
 
 def take_rows(features: Features, rows: Tensor) -> Features:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
+from st_xling.losses.base import Batch, SumAndCount, TokenLevelLoss, bibtex
 from st_xling.losses.rows_by_length import row_groups
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
 from st_xling.models.backbones import Backbone, backbone, cls_mask, right_align
@@ -17,6 +17,7 @@ from st_xling.utils.languages import canonical_code
 from st_xling.utils.options import check_choice
 
 Direction = Literal["target", "source", "both"]
+T = TypeVar("T", int, str)
 
 
 class RepresentationTranslationLoss(TokenLevelLoss):
@@ -62,11 +63,16 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         +------------------+--------+
 
     Relations:
-        - Meant to go with :class:`TranslationRankingLoss`: their sum is DAP. Alone it aligns tokens and leaves
-          the sentence embedding untrained.
+        - Meant to go with :class:`TranslationRankingLoss`: their sum is DAP. By itself it aligns tokens and
+          leaves the sentence embedding untrained.
 
     Example:
-        >>> loss = TranslationRankingLoss(model) + RepresentationTranslationLoss(model, layers=2)  # doctest: +SKIP
+        >>> from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
+        >>> from st_xling.models import tiny_encoder
+        >>> sources, targets = ["Der Hund schläft.", "Ich lese."], ["The dog is sleeping.", "I am reading."]
+        >>> model = tiny_encoder(sources + targets, vocabulary=100, hidden_size=16)
+        >>> loss = TranslationRankingLoss(model) + RepresentationTranslationLoss(model, layers=2)
+        >>> sum(loss([model.preprocess(texts) for texts in (sources, targets)]).values()).backward()
     """
 
     max_columns = 2
@@ -80,18 +86,23 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         those of the data where the rebuilt columns have several; ``languages: []`` names none.
         """
         resolved = dict(options)
-        direction, requested = resolved.get("direction", "target"), resolved.get("languages")
+        direction = resolved.get("direction", "target")
         if resolved.get("target_vocabulary") == "auto":
-            resolved["target_vocabulary"] = sorted(_rebuilt(direction, token_ids))
+            resolved["target_vocabulary"] = sorted(_rebuilt_items(direction, token_ids))
+
+        requested = resolved.get("languages")
         if isinstance(requested, list):
             resolved["languages"] = requested or None
-        elif languages and (requested == "auto" or len(set(map(canonical_code, _rebuilt(direction, languages)))) > 1):
-            # Every language of the data has an id, also those that are never rebuilt: both columns name theirs.
-            # Spellings of one language (en, eng) share it.
-            names = {canonical_code(name): name for name in sorted(_rebuilt("both", languages), reverse=True)}
-            resolved["languages"] = sorted(names.values())
-        else:
-            resolved["languages"] = None
+            return resolved
+        resolved["languages"] = None
+        if languages:
+            rebuilt = {canonical_code(name) for name in _rebuilt_items(direction, languages)}
+            if requested == "auto" or len(rebuilt) > 1:
+                # Every language of the data has an id, also those that are never rebuilt: both columns name theirs.
+                # Spellings of one language (en, eng) share it.
+                all_names = sorted(_rebuilt_items("both", languages), reverse=True)
+                names = {canonical_code(name): name for name in all_names}
+                resolved["languages"] = sorted(names.values())
         return resolved
 
     def __init__(
@@ -114,10 +125,16 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             raise ValueError(f"languages must be a list of distinct names: got {languages!r}.")
         parts = backbone(model)
         mask_id = parts.mask_id("representation translation")
-        self.direction, self.mask_ratio, self.tied, self.layers = direction, mask_ratio, tied, layers
-        self.head_start = head
+        self.layers = layers
+        self.direction = direction
+        self.mask_ratio = mask_ratio
         self.languages = None if languages is None else list(languages)
-        embedded = len(self.languages) if self.languages else (2 if direction == "both" else 1)
+        self.tied = tied
+        self.head_start = head
+        if self.languages:
+            embedded = len(self.languages)
+        else:  # without names, the two sides have one embedding each
+            embedded = 2 if direction == "both" else 1
         self.head = RepresentationTranslationHead(
             parts,
             layers=layers,
@@ -128,8 +145,8 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             mask_id=mask_id,
         )
 
-    def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[Part]:
-        source, target = batch[0], batch[1]
+    def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[SumAndCount]:
+        source, target = batch[:2]
         if "token_embeddings" not in source or "attention_mask" not in source:
             raise ValueError(
                 "representation translation needs padded token embeddings: this model's columns have none; start from "
@@ -137,38 +154,56 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             )
         parts = backbone(self.model)
         # Of "both" row by row in turn, so that mini-batches of an even size cut the batch into the same two halves.
-        every, even, odd = slice(None), slice(0, None, 2), slice(1, None, 2)
-        to_target, to_source = (even, odd) if self.direction == "both" else (every, every)
-        found = []
+        to_target = to_source = slice(None)
+        if self.direction == "both":
+            to_target = slice(0, None, 2)
+            to_source = slice(1, None, 2)
+        sums = []
         if self.direction != "source":
-            found.append(self._rebuild_in_groups(parts, _rows(source, to_target), _rows(target, to_target), side=1))
+            context = _select_rows(source, to_target)
+            rebuilt = _select_rows(target, to_target)
+            sums.append(self._rebuild_in_groups(parts, context, rebuilt, side=1))
         if self.direction != "target":
-            found.append(self._rebuild_in_groups(parts, _rows(target, to_source), _rows(source, to_source), side=0))
-        return found
+            context = _select_rows(target, to_source)
+            rebuilt = _select_rows(source, to_source)
+            sums.append(self._rebuild_in_groups(parts, context, rebuilt, side=0))
+        return sums
 
     def _rebuild_in_groups(
         self, parts: Backbone, context: dict[str, Tensor], rebuilt: dict[str, Tensor], side: int
-    ) -> Part:
+    ) -> SumAndCount:
+        """Rebuild rows of like length together, so that the head computes little on padding."""
         lengths = context["attention_mask"].sum(dim=1) + rebuilt["attention_mask"].sum(dim=1)
         groups = row_groups(lengths, rebuilt["token_embeddings"].shape[-1])
         if len(groups) <= 1:  # of no row too: half of one
             return self._rebuild(parts, context, rebuilt, side)
-        totals, counts = zip(*(self._rebuild(parts, _rows(context, r), _rows(rebuilt, r), side) for r in groups))
+        totals = []
+        counts = []
+        for rows in groups:
+            total, count = self._rebuild(parts, _select_rows(context, rows), _select_rows(rebuilt, rows), side)
+            totals.append(total)
+            counts.append(count)
         return torch.stack(totals).sum(), torch.stack(counts).sum()
 
-    def _rebuild(self, parts: Backbone, context: dict[str, Tensor], rebuilt: dict[str, Tensor], side: int) -> Part:
+    def _rebuild(
+        self, parts: Backbone, context: dict[str, Tensor], rebuilt: dict[str, Tensor], side: int
+    ) -> SumAndCount:
+        # The side that is read: its token states, without CLS and columns of padding.
         context_mask = context["attention_mask"].bool() & ~cls_mask(context["input_ids"], parts.tokenizer)
         seen = context_mask.any(dim=0)
-        states, context_mask = context["token_embeddings"][:, seen], context_mask[:, seen]
-        places = parts.position_ids(context["attention_mask"])[:, seen]
+        states = context["token_embeddings"][:, seen]
+        context_mask = context_mask[:, seen]
+        context_positions = parts.position_ids(context["attention_mask"])[:, seen]
         if not parts.bert_shaped:
-            context_mask, states, places = right_align(context_mask, states, places)
+            context_mask, states, context_positions = right_align(context_mask, states, context_positions)
 
+        # The side that is rebuilt: MASK at its positions, or the encoder's states where they are shown.
         mask = rebuilt["attention_mask"].bool() & ~cls_mask(rebuilt["input_ids"], parts.tokenizer)
         used = mask.any(dim=0)  # neither CLS nor columns of padding cost the head anything
         positions = parts.position_ids(rebuilt["attention_mask"])[:, used]
-        ids, mask = rebuilt["input_ids"][:, used], mask[:, used]
-        # The encoder embeds in its own type, the head reads in its own: float32 over an encoder in bfloat16.
+        ids = rebuilt["input_ids"][:, used]
+        mask = mask[:, used]
+        # The encoder embeds in its type, the head reads in another: float32 over an encoder in bfloat16.
         masks = self.head.mask_embedding.to(parts.word_embeddings.weight.dtype).expand(*ids.shape, -1)
         queries = parts.embed(inputs_embeds=masks, position_ids=positions).to(self.head.dtype)
         scored = mask
@@ -183,7 +218,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             torch.cat([context_mask, mask], dim=1),
             states.shape[1],
             backbone=parts,
-            position_ids=torch.cat([places, positions], dim=1),
+            position_ids=torch.cat([context_positions, positions], dim=1),
         )
         return head_cross_entropy(self.head.vocabulary_head, parts.word_embeddings, hidden[scored], ids[scored])
 
@@ -204,11 +239,16 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         return {**super().get_config_dict(), "target_vocabulary": scored, "head": self.head_start}
 
 
-def _rows(column: dict[str, Tensor], rows: slice | Tensor) -> dict[str, Tensor]:
+def _select_rows(column: dict[str, Tensor], rows: slice | Tensor) -> dict[str, Tensor]:
     return {key: value[rows] for key, value in column.items() if isinstance(value, Tensor)}
 
 
-def _rebuilt(direction: str, columns: Sequence[Iterable[Any]]) -> set[Any]:
-    """Return what occurs in the columns that a direction rebuilds, of the tokens or languages of each."""
-    source, target = set(columns[0]), set(columns[1])
-    return {"source": source, "target": target}.get(direction, source | target)
+def _rebuilt_items(direction: str, columns: Sequence[Iterable[T]]) -> set[T]:
+    """Return the items (token ids, languages) of the columns that a direction rebuilds."""
+    source = set(columns[0])
+    target = set(columns[1])
+    if direction == "source":
+        return source
+    if direction == "target":
+        return target
+    return source | target

@@ -94,12 +94,15 @@ def encode_rows(model: nn.Module, features: dict[str, Any]) -> dict[str, Any]:
     for rows in groups:
         width = max(1, int(lengths[rows].max()))
         outputs.append(model(cut_mini_batch(take_rows(looked_up, rows), 0, len(rows), width)))
-    back = torch.cat(groups).argsort()
-    joined = {
-        "token_embeddings": torch.cat([_widened(part["token_embeddings"], mask.shape[1]) for part in outputs])[back],
-        "sentence_embedding": torch.cat([part["sentence_embedding"] for part in outputs])[back],
+    # From the order of the groups back into that of the batch.
+    original_order = torch.cat(groups).argsort()
+    states = [_pad_tokens(output["token_embeddings"], mask.shape[1]) for output in outputs]
+    embeddings = [output["sentence_embedding"] for output in outputs]
+    return {
+        **features,
+        "token_embeddings": torch.cat(states)[original_order],
+        "sentence_embedding": torch.cat(embeddings)[original_order],
     }
-    return {**features, **joined}
 
 
 def _word_embeddings(model: nn.Module) -> nn.Embedding | None:
@@ -125,6 +128,6 @@ def _is_padded_right(features: dict[str, Any]) -> bool:
     return per_row and not bool((mask[:, 1:] > mask[:, :-1]).any())
 
 
-def _widened(states: Tensor, width: int) -> Tensor:
+def _pad_tokens(states: Tensor, width: int) -> Tensor:
     """Pad states of tokens with zeros. *Shape:* ``(rows, tokens, hidden)`` → ``(rows, width, hidden)``"""
     return F.pad(states, (0, 0, 0, width - states.shape[1]))

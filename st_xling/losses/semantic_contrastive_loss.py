@@ -37,8 +37,9 @@ def semantic_contrastive(source: Tensor, target: Tensor, *, temperature: float =
     _check_temperature(temperature)
     batch = batch_of_pairs(source, target)
     rows = batch.rows(source.device)
-    # Own sentences against those of all processes, sources first, then targets.
-    itself, translation = torch.cat([rows, rows + batch.total]), torch.cat([rows + batch.total, rows])
+    # This process's sentences against those of all processes, sources first, then targets.
+    itself = torch.cat([rows, rows + batch.total])
+    translation = torch.cat([rows + batch.total, rows])
     candidates = torch.cat([batch.gather(source), batch.gather(target)])
     logits = similarity_matrix(torch.cat([source, target]), candidates) / temperature
     logits = logits.scatter(1, itself[:, None], -torch.inf)
@@ -76,7 +77,14 @@ class SemanticContrastiveLoss(CrossLingualLoss):
         - :class:`LanguageContrastiveLoss` needs translations of only some languages.
 
     Example:
-        >>> loss = InBatchRankingLoss(model).on(0, 1) + 0.01 * SemanticContrastiveLoss(model).on(2, 3)  # doctest: +SKIP
+        >>> from st_xling.losses import InBatchRankingLoss, SemanticContrastiveLoss
+        >>> from st_xling.models import tiny_encoder
+        >>> queries, passages = ["Who sleeps?", "Who reads?"], ["The dog is sleeping.", "She is reading."]
+        >>> sources, targets = ["Der Hund schläft.", "Ich lese."], ["The dog is sleeping.", "I am reading."]
+        >>> columns = [queries, passages, sources, targets]
+        >>> model = tiny_encoder(queries + passages + sources, vocabulary=100, hidden_size=16)
+        >>> loss = InBatchRankingLoss(model).on(0, 1) + 0.01 * SemanticContrastiveLoss(model).on(2, 3)
+        >>> sum(loss([model.preprocess(texts) for texts in columns]).values()).backward()
     """
 
     max_columns = 2
@@ -88,5 +96,5 @@ class SemanticContrastiveLoss(CrossLingualLoss):
         self.temperature = temperature
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
-        source, target = batch[0]["sentence_embedding"], batch[1]["sentence_embedding"]
+        source, target = (column["sentence_embedding"] for column in batch[:2])
         return semantic_contrastive(source, target, temperature=self.temperature)

@@ -13,7 +13,7 @@ from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
 from st_xling.losses.gather import GatheredBatch, batch_of_pairs, similarity_matrix
 from st_xling.utils.options import check_choice
 
-Distance = Literal["euclidean", "cosine", "manhattan"]
+SiameseDistance = Literal["euclidean", "cosine", "manhattan"]
 Negatives = Literal["random", "worst", "average", "hardest", "none"]
 
 METRICS = {
@@ -31,7 +31,7 @@ def siamese_contrastive(
     target: Tensor,
     *,
     margin: float = 1.0,
-    distance: Distance = "euclidean",
+    distance: SiameseDistance = "euclidean",
     negatives: Negatives = "worst",
 ) -> Tensor:
     r"""Hadsell's contrastive loss over translation pairs, with negatives drawn from the batch.
@@ -71,19 +71,21 @@ def siamese_contrastive(
     positive = metric(source, target).square() / 2
     if batch.total == 1 or negatives == "none":
         return batch.mean(positive.sum())
-    candidates, rows = batch.gather(target), batch.rows(source.device)
+    candidates = batch.gather(target)
+    rows = batch.rows(source.device)
     if negatives == "average":
-        distances = _distances(source, candidates, distance)
-        own = rows[:, None] == torch.arange(batch.total, device=source.device)
-        pushed = F.relu(margin - distances).square().masked_fill(own, 0)
+        distances = _distance_matrix(source, candidates, distance)
+        true_pairs = rows[:, None] == torch.arange(batch.total, device=source.device)
+        pushed = F.relu(margin - distances).square().masked_fill(true_pairs, 0)
         negative = pushed.sum(dim=1) / (batch.total - 1) / 2
         return batch.mean(torch.cat([positive, negative]).sum(), 2 * batch.total)
-    if negatives == "random":  # 1, 2, … targets on, so never the own translation
-        other = (rows + torch.randint(1, batch.total, (len(source),), device=source.device)) % batch.total
+    if negatives == "random":  # 1, 2, … rows further on, so never the row's translation
+        steps = torch.randint(1, batch.total, (len(source),), device=source.device)
+        other = (rows + steps) % batch.total
     else:
         # Chosen without gradients: only the chosen distance needs one, so no matrix of them is kept.
         with torch.no_grad():
-            distances = _distances(source, candidates, distance)
+            distances = _distance_matrix(source, candidates, distance)
             never = torch.inf if negatives == "hardest" else -torch.inf
             distances = distances.scatter(1, rows[:, None], never)
             other = distances.argmin(dim=1) if negatives == "hardest" else distances.argmax(dim=1)
@@ -91,15 +93,16 @@ def siamese_contrastive(
     return batch.mean(torch.cat([positive, negative]).sum(), 2 * batch.total)
 
 
-def _distances(source: Tensor, targets: Tensor, distance: Distance) -> Tensor:
+def _distance_matrix(source: Tensor, targets: Tensor, distance: SiameseDistance) -> Tensor:
     """Measure every row's distance to every target, as ST's metrics do. *Shape:* ``(rows, targets)``"""
     if distance == "cosine":
         return 1 - similarity_matrix(source, targets)
     exact = torch.promote_types(source.dtype, torch.float32)
+    norm = 2.0 if distance == "euclidean" else 1.0
     return torch.cdist(
         source.to(exact) + PAIRWISE_EPS,
         targets.to(exact),
-        p=2.0 if distance == "euclidean" else 1.0,
+        p=norm,
         # Not by products of matrices, which cannot tell near neighbors apart.
         compute_mode="donot_use_mm_for_euclid_dist",
     )
@@ -109,7 +112,7 @@ def check_options(margin: float, distance: str, negatives: str) -> None:
     """Raise ``ValueError`` for an option that :func:`siamese_contrastive` does not know."""
     if not margin > 0:
         raise ValueError(f"margin must be above 0: got {margin}; the paper's is 1.0.")
-    check_choice("distance", distance, Distance)
+    check_choice("distance", distance, SiameseDistance)
     check_choice("negatives", negatives, Negatives)
 
 
@@ -124,7 +127,7 @@ class SiameseContrastiveLoss(CrossLingualLoss):
         margin: Distance that negatives should have.
         distance: ``"euclidean"``, ``"cosine"`` or ``"manhattan"``.
         negatives: ``"worst"`` (the paper's best), ``"random"``, ``"average"``, ``"hardest"`` or
-            ``"none"`` (parallel pairs alone, the paper's table 9); unused with labels.
+            ``"none"`` (parallel pairs only, the paper's table 9); unused with labels.
 
     References:
         - Huang et al. 2023, Cross-lingual Sentence Embedding for Low-resource Chinese-Vietnamese Based on Contrastive
@@ -147,7 +150,12 @@ class SiameseContrastiveLoss(CrossLingualLoss):
           frozen encoder under a small adapter.
 
     Example:
-        >>> loss = SiameseContrastiveLoss(model, negatives="worst")  # doctest: +SKIP
+        >>> from st_xling.losses import SiameseContrastiveLoss
+        >>> from st_xling.models import tiny_encoder
+        >>> sources, targets = ["Der Hund schläft.", "Ich lese."], ["The dog is sleeping.", "I am reading."]
+        >>> model = tiny_encoder(sources + targets, vocabulary=100, hidden_size=16)
+        >>> loss = SiameseContrastiveLoss(model, negatives="worst")
+        >>> loss([model.preprocess(texts) for texts in (sources, targets)]).backward()
     """
 
     max_columns = 2
@@ -158,18 +166,20 @@ class SiameseContrastiveLoss(CrossLingualLoss):
         model: nn.Module,
         *,
         margin: float = 1.0,
-        distance: Distance = "euclidean",
+        distance: SiameseDistance = "euclidean",
         negatives: Negatives = "worst",
     ) -> None:
         super().__init__(model)
         check_options(margin, distance, negatives)
-        self.margin, self.distance, self.negatives = margin, distance, negatives
+        self.margin = margin
+        self.distance = distance
+        self.negatives = negatives
         # In a list, so that it is no child module: only its arithmetic is used.
         self._labeled = [ContrastiveLoss(model, METRICS[distance], margin)]  # type: ignore[arg-type]
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
-        source, target = batch[0]["sentence_embedding"], batch[1]["sentence_embedding"]
+        source, target = (column["sentence_embedding"] for column in batch[:2])
         if labels is not None:
-            own = self._labeled[0].compute_loss_from_embeddings([source, target], labels)
-            return GatheredBatch.of(source).mean(len(source) * own)
-        return siamese_contrastive(source, target, **self.get_config_dict())
+            mean = self._labeled[0].compute_loss_from_embeddings([source, target], labels)
+            return GatheredBatch.of(source).mean(len(source) * mean)
+        return siamese_contrastive(source, target, margin=self.margin, distance=self.distance, negatives=self.negatives)

@@ -53,18 +53,21 @@ def join_pairs(
     Raises:
         ValueError: Positions run on and the pair is longer than the encoder's.
     """
-    first_ids, first_mask = source["input_ids"], source["attention_mask"].bool()
+    first_ids = source["input_ids"]
+    first_mask = source["attention_mask"].bool()
     if not parts.bert_shaped:
         first_mask, first_ids = right_align(first_mask, first_ids)
     second_mask = target["attention_mask"].bool() & ~cls_mask(target["input_ids"], parts.tokenizer)
     used = second_mask.any(dim=0)
-    second_ids, second_mask = target["input_ids"][:, used], second_mask[:, used]
+    second_ids = target["input_ids"][:, used]
+    second_mask = second_mask[:, used]
     attention_mask = torch.cat([first_mask, second_mask], dim=1)
     if positions == "restarting":
-        own = parts.position_ids(target["attention_mask"])[:, used]
-        position_ids = torch.cat([parts.position_ids(first_mask), own], dim=1)
+        second_positions = parts.position_ids(target["attention_mask"])[:, used]
+        position_ids = torch.cat([parts.position_ids(first_mask), second_positions], dim=1)
     else:
-        position_ids, table = parts.position_ids(attention_mask), parts.position_table
+        position_ids = parts.position_ids(attention_mask)
+        table = parts.position_table
         longest = int(position_ids.max()) + 1
         if table is not None and longest > table.num_embeddings:
             raise ValueError(
@@ -75,17 +78,19 @@ def join_pairs(
     # The unknown token is a special one to tokenizers, but a word of the text.
     special = sorted({*parts.tokenizer.all_special_ids} - {parts.tokenizer.unk_token_id})
     words = attention_mask & ~torch.isin(input_ids, torch.tensor(special, device=input_ids.device))
-    segment_ids, cut = torch.zeros_like(input_ids), first_mask.shape[1]
-    kinds = getattr(parts.embeddings, "token_type_embeddings", None)
-    if segments and kinds is not None and kinds.num_embeddings > 1:
-        segment_ids[:, cut:] = 1
-    return TokenInputs(input_ids, attention_mask, position_ids, words, segment_ids, cut)
+    segment_ids = torch.zeros_like(input_ids)
+    source_length = first_mask.shape[1]
+    segment_table = getattr(parts.embeddings, "token_type_embeddings", None)
+    if segments and segment_table is not None and segment_table.num_embeddings > 1:
+        segment_ids[:, source_length:] = 1
+    return TokenInputs(input_ids, attention_mask, position_ids, words, segment_ids, source_length)
 
 
 def sentences(parts: Backbone, column: dict[str, Tensor]) -> TokenInputs:
-    """A column's sentences one by one, without columns of padding alone."""
+    """A column's sentences one by one, without columns that contain only padding."""
     used = column["attention_mask"].bool().any(dim=0)
-    ids, mask = column["input_ids"][:, used], column["attention_mask"][:, used].bool()
+    ids = column["input_ids"][:, used]
+    mask = column["attention_mask"][:, used].bool()
     ends = cls_mask(ids, parts.tokenizer) | sep_mask(ids, parts.tokenizer)
     return TokenInputs(ids, mask, parts.position_ids(mask), mask & ~ends)
 
@@ -110,7 +115,7 @@ def encode_hidden(parts: Backbone, inputs: TokenInputs, *, mask_id: int, probabi
 
 
 def usable_positions(parts: Backbone, positions: Positions) -> Positions:
-    """``positions``, or ``"running"`` where the encoder knows the distances between columns alone."""
+    """``positions``, or ``"running"`` where the encoder only knows the distances between columns."""
     check_choice("positions", positions, Positions)
     # DeBERTa-v3 has neither, and reads no positions of tokens.
     reads_positions = parts.position_table is not None or hasattr(parts.model, "rotary_emb")

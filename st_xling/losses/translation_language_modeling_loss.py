@@ -7,14 +7,14 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
+from st_xling.losses.base import Batch, SumAndCount, TokenLevelLoss, bibtex
 from st_xling.losses.token_inputs import Positions, encode_hidden, join_pairs, sentences, usable_positions
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
 from st_xling.models.backbones import backbone
 from st_xling.models.heads import HeadStart, VocabularyHead
 from st_xling.utils.options import check_choice
 
-Objective = Literal["tlm", "mlm"]
+LanguageModelingObjective = Literal["tlm", "mlm"]
 
 
 class TranslationLanguageModelingLoss(TokenLevelLoss):
@@ -23,12 +23,12 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
     .. math:: L = -\frac{1}{|M|} \sum_{t \in M} \log P(z_t \mid z_{\setminus M}), \quad z = [x; y]
 
     15 % of the words are hidden: 80 % behind the mask token, 10 % behind a random one, 10 % shown. The corrupted text
-    needs an encoder pass of its own. Scores are those of a :class:`VocabularyHead` that the loss owns: the checkpoint's
+    needs a second encoder pass. Scores are those of a :class:`VocabularyHead` that the loss owns: the checkpoint's
     own head where it has one. In a sum, all MLM and TLM terms of one ``head`` option train the same head.
 
     Args:
         model: The ``SentenceTransformer`` to train, with a bidirectional encoder and a mask token.
-        objective: ``"tlm"`` reads the first two columns as one sequence; ``"mlm"`` every column's sentences alone.
+        objective: ``"tlm"`` reads the first two columns as one sequence; ``"mlm"`` every column's sentences one by one.
         mask_probability: Share of the tokens that are hidden.
         contiguous: With ``"mlm"``, read the first two columns, contiguous sentences of one text, as one sequence
             (BERT; AMBER's monolingual pairs). A row of empty text counts for nothing.
@@ -61,7 +61,12 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
           read apart, as they are when the model is used.
 
     Example:
-        >>> loss = TranslationRankingLoss(model) + TranslationLanguageModelingLoss(model)  # doctest: +SKIP
+        >>> from st_xling.losses import TranslationLanguageModelingLoss, TranslationRankingLoss
+        >>> from st_xling.models import tiny_encoder
+        >>> sources, targets = ["Der Hund schläft.", "Ich lese."], ["The dog is sleeping.", "I am reading."]
+        >>> model = tiny_encoder(sources + targets, vocabulary=100, hidden_size=16)
+        >>> loss = TranslationRankingLoss(model) + TranslationLanguageModelingLoss(model)
+        >>> sum(loss([model.preprocess(texts) for texts in (sources, targets)]).values()).backward()
     """
 
     citation = bibtex("hu2021explicit")
@@ -71,7 +76,7 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         self,
         model: nn.Module,
         *,
-        objective: Objective = "tlm",
+        objective: LanguageModelingObjective = "tlm",
         mask_probability: float = 0.15,
         contiguous: bool = False,
         positions: Positions = "restarting",
@@ -79,29 +84,32 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         head: HeadStart = "auto",
     ) -> None:
         super().__init__(model)
-        check_choice("objective", objective, Objective)
+        check_choice("objective", objective, LanguageModelingObjective)
         if not 0 < mask_probability <= 1:
             raise ValueError(f"mask_probability must lie in (0, 1]: got {mask_probability}; 0.15 is usual.")
         if contiguous and objective == "tlm":
             raise ValueError("contiguous sentences of one text are read by objective 'mlm': got 'tlm' for them.")
         parts = backbone(model)
-        self.objective, self.mask_probability = objective, mask_probability
-        self.contiguous, self.segments = contiguous, segments
+        self.objective = objective
+        self.mask_probability = mask_probability
+        self.contiguous = contiguous
+        self.segments = segments
         self.positions = usable_positions(parts, positions)
         self.shared_head = head
         self.min_columns = 2 if objective == "tlm" or contiguous else 1
         self.max_columns = 2 if self.min_columns == 2 else None
-        self.mask_id = parts.mask_id(f"{objective.upper()}")
+        self.mask_id = parts.mask_id(objective.upper())
         self.head = VocabularyHead(parts, head=head)
 
-    def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[Part]:
+    def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[SumAndCount]:
         parts = backbone(self.model)
         if self.objective == "tlm" or self.contiguous:
-            read = [join_pairs(parts, batch[0], batch[1], positions=self.positions, segments=self.segments)]
+            sequences = [join_pairs(parts, batch[0], batch[1], positions=self.positions, segments=self.segments)]
         else:
-            read = [sentences(parts, column) for column in batch]
-        states, token_ids = [], []
-        for inputs in read:
+            sequences = [sentences(parts, column) for column in batch]
+        states = []
+        token_ids = []
+        for inputs in sequences:
             encoded, hidden = encode_hidden(parts, inputs, mask_id=self.mask_id, probability=self.mask_probability)
             states.append(encoded[hidden])
             token_ids.append(inputs.input_ids[hidden])

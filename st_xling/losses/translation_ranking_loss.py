@@ -34,7 +34,7 @@ def translation_ranking(
     .. math:: L = -\frac{1}{2B} \sum_i \log p(t_i \mid s_i) + \log p(s_i \mid t_i),
         \quad z_{ij} = \mathrm{scale}\,(\cos(s_i, t_j) - \mathrm{margin}\,[i = j])
 
-    With ``bidirectional=False`` it is the first half alone, over ``B``.
+    With ``bidirectional=False`` it is the first half only, over ``B``.
 
     Args:
         source: Source-language embeddings. *Shape:* ``(batch, dim)``
@@ -73,8 +73,8 @@ def translation_ranking(
             false |= ids[:, None] == batch.gather(ids)[None, :]
     false = false.scatter(1, true[:, None], False)
 
-    def logits(own: Tensor, others: Tensor) -> Tensor:
-        similarities = similarity_matrix(own, others, similarity)
+    def logits(queries: Tensor, candidates: Tensor) -> Tensor:
+        similarities = similarity_matrix(queries, candidates, similarity)
         if margin:
             similarities = similarities - torch.zeros_like(similarities).scatter(1, true[:, None], margin)
         return (scale * similarities).masked_fill(false, -torch.inf)
@@ -89,9 +89,10 @@ def translation_ranking(
     forward = batch.mean(F.cross_entropy(ranked, true, reduction="sum"))
     if not bidirectional:
         return forward
-    # Alone, the way back is the transpose; otherwise these are other rows' columns.
-    back = block.T if batch.alone else logits(target, batch.gather(source))
-    return (forward + batch.mean(F.cross_entropy(back, true, reduction="sum"))) / 2
+    # In one process, the way back is the transpose; otherwise these are other rows' columns.
+    reverse = block.T if batch.alone else logits(target, batch.gather(source))
+    backward = batch.mean(F.cross_entropy(reverse, true, reduction="sum"))
+    return (forward + backward) / 2
 
 
 def _check_options(margin: float, scale: float, similarity: str) -> None:
@@ -139,7 +140,12 @@ class TranslationRankingLoss(CrossLingualLoss):
           queries with hard negatives.
 
     Example:
-        >>> loss = TranslationRankingLoss(model, margin=0.3)  # doctest: +SKIP
+        >>> from st_xling.losses import TranslationRankingLoss
+        >>> from st_xling.models import tiny_encoder
+        >>> sources, targets = ["Der Hund schläft.", "Ich lese."], ["The dog is sleeping.", "I am reading."]
+        >>> model = tiny_encoder(sources + targets, vocabulary=100, hidden_size=16)
+        >>> loss = TranslationRankingLoss(model, margin=0.3)
+        >>> loss([model.preprocess(texts) for texts in (sources, targets)]).backward()
     """
 
     citation = bibtex("yang2019additive")
@@ -164,13 +170,18 @@ class TranslationRankingLoss(CrossLingualLoss):
                 f"the model normalizes its embeddings: dot products times {scale:g} hardly tell translations from "
                 "other sentences. Use similarity cosine and scale 20."
             )
-        self.margin, self.scale, self.similarity, self.bidirectional = margin, scale, similarity, bidirectional
-        self.mask_duplicates, self.hard_negatives = mask_duplicates, hard_negatives
+        self.margin = margin
+        self.scale = scale
+        self.similarity = similarity
+        self.bidirectional = bidirectional
+        self.mask_duplicates = mask_duplicates
+        self.hard_negatives = hard_negatives
         self.max_columns = None if hard_negatives else 2
-        self.projection = _projection(model) if projection else None
+        self.projection = _new_projection(model) if projection else None
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
-        batch = batch if self.hard_negatives else batch[:2]
+        if not self.hard_negatives:
+            batch = batch[:2]
         embeddings = [column["sentence_embedding"] for column in batch]
         if self.projection is not None:
             embeddings = [self._project(self.projection, column) for column in embeddings]
@@ -180,14 +191,19 @@ class TranslationRankingLoss(CrossLingualLoss):
             warn_once("a batch of one pair has no negatives to rank against: its ranking loss is 0.")
         negatives = [gathered.gather(column) for column in embeddings[2:]]
         negative_ids = [gathered.gather(column) for column in ids[2:] if column is not None]
-        options: Any = {name: getattr(self, name) for name in ("margin", "scale", "similarity", "bidirectional")}
+        all_negatives = torch.cat(negatives) if negatives else None
+        all_negative_ids = torch.cat(negative_ids) if negative_ids else None
         return translation_ranking(
-            *embeddings[:2],
-            **options,
+            embeddings[0],
+            embeddings[1],
+            margin=self.margin,
+            scale=self.scale,
+            similarity=self.similarity,
+            bidirectional=self.bidirectional,
             source_ids=ids[0],
             target_ids=ids[1],
-            negatives=torch.cat(negatives) if negatives else None,
-            negative_ids=torch.cat(negative_ids) if negative_ids else None,
+            negatives=all_negatives,
+            negative_ids=all_negative_ids,
         )
 
     @staticmethod
@@ -204,7 +220,7 @@ class TranslationRankingLoss(CrossLingualLoss):
         return {**super().get_config_dict(), "projection": self.projection is not None}
 
 
-def _projection(model: Any) -> nn.Module:
+def _new_projection(model: Any) -> nn.Module:
     """Build a dense layer and tanh on the sentence embedding, drawn as BERT draws its layers."""
     size = unwrap(model).get_embedding_dimension()  # type: ignore[operator]
     dense = nn.Linear(size, size)
@@ -220,13 +236,15 @@ def text_ids(column: dict[str, Tensor]) -> Tensor | None:
     A 64-bit polynomial hash: unlike row numbers it can be compared across processes. Should two texts ever collide,
     one negative is missed.
     """
-    tokens, starts = column.get("input_ids"), column.get("offsets", column.get("cu_seq_lens_q"))
+    tokens = column.get("input_ids")
     if tokens is None or "text_ids" in column:
         return column.get("text_ids")
     tokens = tokens.long() + 1
+    starts = column.get("offsets", column.get("cu_seq_lens_q"))
     if starts is not None:  # one row behind the other: a bag of tokens, or a batch without padding
         count = len(column["sentence_embedding"])
-        tokens = pad_sequence(list(tokens.flatten().tensor_split(starts[1:count].cpu())), batch_first=True)
+        rows = tokens.flatten().tensor_split(starts[1:count].cpu())
+        tokens = pad_sequence(list(rows), batch_first=True)
     elif "attention_mask" in column:
         tokens = tokens * column["attention_mask"].long()
     value = torch.zeros(len(tokens), dtype=torch.long, device=tokens.device)

@@ -50,8 +50,10 @@ def head_cross_entropy(
     """
     labels = head.labels(token_ids)
     scored = labels != -100
-    rows, count = head.output_weight(word_embeddings), scored.sum()
-    return vocabulary_cross_entropy(head(states[scored]), rows, labels[scored], bias=head.bias) * count, count
+    count = scored.sum()
+    weight = head.output_weight(word_embeddings)
+    mean = vocabulary_cross_entropy(head(states[scored]), weight, labels[scored], bias=head.bias)
+    return mean * count, count
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):
@@ -64,7 +66,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, weight: Tensor, labels: Tensor, bias: Tensor, rows: int) -> Tensor:
         with torch.autocast(hidden.device.type, enabled=False):
-            loss, gradients = _forward(hidden, weight, labels, bias, rows, ctx.needs_input_grad)
+            loss, gradients = _loss_and_gradients(hidden, weight, labels, bias, rows, ctx.needs_input_grad)
         ctx.gradients = gradients
         return loss
 
@@ -77,25 +79,34 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                 "backward pass. Compute the loss again instead of retaining the graph."
             )
         # Handed over, so that autograd takes the buffers instead of copying them.
-        hidden, weight, bias = (None if part is None else part.mul_(grad_output) for part in ctx.gradients)
+        hidden, weight, bias = ctx.gradients
+        for gradient in ctx.gradients:
+            if gradient is not None:
+                gradient.mul_(grad_output)
         ctx.gradients = None
         return hidden, weight, None, bias, None
 
 
-def _forward(
+def _loss_and_gradients(
     hidden: Tensor, weight: Tensor, labels: Tensor, bias: Tensor, rows: int, needed: tuple[bool, ...]
 ) -> tuple[Tensor, tuple[Tensor | None, ...]]:
+    """Compute the mean loss, and its gradients by ``hidden``, ``weight`` and ``bias`` where they are needed.
+
+    ``needed`` is one flag per argument of :meth:`_ChunkedCrossEntropy.forward`.
+    """
     # Sums are kept in float32 at least; matrix products stay in the states' dtype.
     low = hidden.dtype in (torch.bfloat16, torch.float16)
     exact = torch.float32 if low else hidden.dtype
-    scorer, offset = weight.to(hidden.dtype), bias.to(exact)
+    scorer = weight.to(hidden.dtype)
+    offset = bias.to(exact)
     grad_hidden = torch.empty_like(hidden) if needed[0] else None
     grad_weight = torch.zeros_like(weight, dtype=exact) if needed[1] else None
     grad_bias = torch.zeros_like(bias, dtype=exact) if needed[3] else None
     total = torch.zeros((), dtype=exact, device=hidden.device)
     count = max(1, len(hidden))
     for start in range(0, len(hidden), rows):
-        states, classes = hidden[start : start + rows], labels[start : start + rows]
+        states = hidden[start : start + rows]
+        classes = labels[start : start + rows]
         logits = (states @ scorer.T).to(exact).add_(offset)
         true = logits.gather(1, classes[:, None])
         highest = logits.amax(dim=1, keepdim=True)
@@ -116,6 +127,7 @@ def _forward(
             grad_weight.addmm_(error.T, states)
         elif grad_weight is not None:
             grad_weight += error.T @ states
-    dtypes = (hidden.dtype, weight.dtype, bias.dtype)
-    gradients = zip((grad_hidden, grad_weight, grad_bias), dtypes)
-    return total / count, tuple(None if part is None else part.to(dtype) for part, dtype in gradients)
+    gradients: list[Tensor | None] = []
+    for gradient, parameter in zip((grad_hidden, grad_weight, grad_bias), (hidden, weight, bias)):
+        gradients.append(None if gradient is None else gradient.to(parameter.dtype))
+    return total / count, tuple(gradients)

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from st_xling.losses.base import Batch, Part, TokenLevelLoss, at_least_float32, bibtex
+from st_xling.losses.base import Batch, SumAndCount, TokenLevelLoss, at_least_float32, bibtex
 from st_xling.losses.token_inputs import Positions, TokenInputs, join_pairs, usable_positions
 from st_xling.models.backbones import Backbone, backbone
 from st_xling.utils.private import attention_implementation, with_attention
@@ -44,7 +44,8 @@ def word_alignment(
         >>> word_alignment(sure, sure, torch.ones(1, 2, dtype=torch.bool), torch.ones(1, 2, dtype=torch.bool))
         tensor(0.)
     """
-    shapes = [tuple(each.shape) for each in (target_to_source, source_to_target, source_mask, target_mask)]
+    tensors = (target_to_source, source_to_target, source_mask, target_mask)
+    shapes = [tuple(tensor.shape) for tensor in tensors]
     batch, heads, y, x = shapes[0]
     if shapes[1:] != [(batch, heads, x, y), (batch, x), (batch, y)]:
         raise ValueError(f"expected attention (batch, heads, |y|, |x|) and its like: got the shapes {shapes}.")
@@ -87,7 +88,12 @@ class WordAlignmentLoss(TokenLevelLoss):
           encoder pass of its own over twice the rows, and leaves the sentence embedding untrained.
 
     Example:
-        >>> loss = TranslationRankingLoss(model) + WordAlignmentLoss(model)  # doctest: +SKIP
+        >>> from st_xling.losses import TranslationRankingLoss, WordAlignmentLoss
+        >>> from st_xling.models import tiny_encoder
+        >>> sources, targets = ["Der Hund schläft.", "Ich lese."], ["The dog is sleeping.", "I am reading."]
+        >>> model = tiny_encoder(sources + targets, vocabulary=100, hidden_size=16)
+        >>> loss = TranslationRankingLoss(model) + WordAlignmentLoss(model)
+        >>> sum(loss([model.preprocess(texts) for texts in (sources, targets)]).values()).backward()
     """
 
     max_columns = 2
@@ -109,15 +115,17 @@ class WordAlignmentLoss(TokenLevelLoss):
                 f"word alignment sets the masks of each layer, and {type(parts.model).__name__} takes those of its "
                 "first one in all: drop the word alignment term."
             )
-        self.positions, self.segments = usable_positions(parts, positions), segments
+        self.positions = usable_positions(parts, positions)
+        self.segments = segments
 
-    def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[Part]:
+    def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[SumAndCount]:
         parts = backbone(self.model)
-        pairs = join_pairs(parts, batch[0], batch[1], **self.get_config_dict())
+        pairs = join_pairs(parts, batch[0], batch[1], positions=self.positions, segments=self.segments)
         visible = torch.cat([_visible(pairs, target_first=False), _visible(pairs, target_first=True)])
         to_source, to_target = top_attention(parts, pairs, visible).chunk(2)
         cut = pairs.source_length
-        source, target = pairs.words[:, :cut], pairs.words[:, cut:]
+        source = pairs.words[:, :cut]
+        target = pairs.words[:, cut:]
         count = (source.any(dim=1) & target.any(dim=1)).sum()
         mean = word_alignment(to_source[:, :, cut:, :cut], to_target[:, :, :cut, cut:], source, target)
         return [(mean * count, count)]
@@ -140,15 +148,17 @@ def top_attention(parts: Backbone, pairs: TokenInputs, visible: Tensor) -> Tenso
     *below, top = parts.layers
     layers = [_masked(layer, visible, layer.forward) for layer in below]
     layers.append(_masked(top, visible, partial(_keep_weights, parts, weights, top)))
-    rest = (part.repeat(masks, 1) for part in (pairs.attention_mask, pairs.position_ids))
-    parts.run(layers, states.repeat(masks, 1, 1), *rest)
+    # Each mask reads all pairs once more.
+    attention_mask = pairs.attention_mask.repeat(masks, 1)
+    position_ids = pairs.position_ids.repeat(masks, 1)
+    parts.run(layers, states.repeat(masks, 1, 1), attention_mask, position_ids)
     if not weights:
         raise ValueError(f"{type(parts.model).__name__} gives no attention weights: drop the word alignment term.")
     return at_least_float32(weights[0])
 
 
 def _masked(layer: nn.Module, visible: Tensor, call: Callable[..., Any]) -> nn.Module:
-    """``layer``, all weights shared, whose tokens see what both ``visible`` and the encoder's own mask allow them.
+    """``layer``, all weights shared, whose tokens see what both ``visible`` and the encoder's mask allow them.
 
     A copy with another ``forward``, no hook on the layer: gradient checkpointing calls it again in the backward pass.
 
@@ -165,8 +175,8 @@ def _masked(layer: nn.Module, visible: Tensor, call: Callable[..., Any]) -> nn.M
         attention_mask = kwargs.pop("attention_mask") if named else next(iter(args), None)
         allowed = visible[:, None]
         if attention_mask is not None:  # padding, and a window in which a layer may look
-            own = attention_mask >= 0 if attention_mask.is_floating_point() else attention_mask.bool()
-            allowed = allowed & own
+            is_additive = attention_mask.is_floating_point()
+            allowed = allowed & (attention_mask >= 0 if is_additive else attention_mask.bool())
         # A token that may see nobody (a pad, the first target word) sees all, harmlessly: its weights are never read.
         allowed = allowed | ~allowed.any(dim=3, keepdim=True)
         if attention_mask is None or attention_mask.dtype == torch.bool or attention_mask.is_floating_point():
@@ -188,10 +198,11 @@ def _keep_weights(parts: Backbone, weights: list[Tensor], layer: nn.Module, *arg
             weights.append(output[1])
 
     config: Any = parts.model.config
-    modes = [(part, part.training) for part in layer.modules()]
+    modules = list(layer.modules())
+    training_modes = [module.training for module in modules]
     if "output_attentions" in inspect.signature(layer.forward).parameters:
         kwargs["output_attentions"] = True
-    hooks = [part.register_forward_hook(keep) for part in layer.modules()]
+    hooks = [module.register_forward_hook(keep) for module in modules]
     layer.eval()  # weights without dropout; nobody reads its states
     try:
         with with_attention(config, "eager"):
@@ -199,8 +210,8 @@ def _keep_weights(parts: Backbone, weights: list[Tensor], layer: nn.Module, *arg
     finally:
         for hook in hooks:
             hook.remove()
-        for part, training in modes:
-            part.training = training
+        for module, training in zip(modules, training_modes):
+            module.training = training
 
 
 def _visible(pairs: TokenInputs, *, target_first: bool) -> Tensor:
@@ -208,8 +219,9 @@ def _visible(pairs: TokenInputs, *, target_first: bool) -> Tensor:
 
     *Shape:* ``(batch, tokens, tokens)``, rows look at columns
     """
-    place = torch.arange(pairs.attention_mask.shape[1], device=pairs.attention_mask.device)
-    on_target = place >= pairs.source_length
-    context = on_target if target_first else ~on_target  # the columns that everybody sees
-    earlier = ~context[:, None] & ~context[None, :] & (place[None, :] < place[:, None])
+    columns = torch.arange(pairs.attention_mask.shape[1], device=pairs.attention_mask.device)
+    on_target = columns >= pairs.source_length
+    context = on_target if target_first else ~on_target  # the columns that every token sees
+    outside = ~context[:, None] & ~context[None, :]
+    earlier = outside & (columns[None, :] < columns[:, None])
     return (context[None, :] | earlier)[None] & pairs.attention_mask[:, None, :]

@@ -6,7 +6,7 @@ import copy
 import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from sentence_transformers.base.modules import Normalize
@@ -14,6 +14,9 @@ from torch import Tensor, nn
 
 from st_xling.models.token_rows import check_ids
 from st_xling.utils.private import shallow_copy
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 _BERT_LAYER = {"attention.self.query", "attention.output.LayerNorm", "intermediate.dense", "output.LayerNorm"}
 
@@ -25,14 +28,14 @@ class Backbone:
     Attributes:
         model: The Hugging Face encoder (``BertModel``, ``ModernBertModel``, …).
         tokenizer: Its tokenizer.
-        embeddings: Its embedding layer, from ids to the first layer's input; where that is a table alone, the table.
+        embeddings: Its embedding layer, from ids to the first layer's input; where that is only a table, the table.
         layers: Its transformer layers, first to last.
         bert_shaped: True if layers are BERT's: absolute positions, and LayerNorm behind attention and feed-forward.
         revision: Version on the Hub that the encoder was loaded from; ``None`` for a folder.
     """
 
     model: nn.Module
-    tokenizer: Any
+    tokenizer: PreTrainedTokenizerBase
     embeddings: nn.Module
     layers: nn.ModuleList
     bert_shaped: bool
@@ -62,10 +65,8 @@ class Backbone:
 
     @property
     def has_shared_distances(self) -> bool:
-        """True if the first layer alone has weights for the distances between tokens, for all layers, as in T5."""
-        first, *others = [
-            any(hasattr(part, "relative_attention_bias") for part in layer.modules()) for layer in self.layers
-        ]
+        """True if only the first layer has weights for the distances between tokens, for all layers, as in T5."""
+        first, *others = [_has_distances(layer) for layer in self.layers]
         return first and not any(others)
 
     @property
@@ -96,18 +97,18 @@ class Backbone:
 
         Args:
             input_ids: Or ``inputs_embeds``, what the word embeddings gave.
-            **inputs: ``position_ids``, ``token_type_ids``; what the family does not know is dropped.
+            **inputs: ``position_ids``, ``token_type_ids``; those that the family does not know are dropped.
         """
         if self.embeddings is self.word_embeddings:  # EuroBERT: a table, and rotary positions in the layers
             return inputs["inputs_embeds"] if input_ids is None else self.embeddings(input_ids)  # type: ignore[return-value]
-        return self.embeddings(**_known(self.embeddings, input_ids=input_ids, **inputs))
+        return self.embeddings(**_accepted_arguments(self.embeddings, input_ids=input_ids, **inputs))
 
     def encode(self, **inputs: Tensor | None) -> Tensor:
-        """States of the last layer of a pass of its own; what the family does not know is dropped."""
-        return self.model(**_known(self.model, return_dict=True, **inputs)).last_hidden_state
+        """States of the last layer of a separate pass; inputs that the family does not know are dropped."""
+        return self.model(**_accepted_arguments(self.model, return_dict=True, **inputs)).last_hidden_state
 
     def run(self, layers: Sequence[nn.Module], states: Tensor, attention_mask: Tensor, position_ids: Tensor) -> Tensor:
-        """``states`` through ``layers`` in place of the encoder's own, and through all that is around them.
+        """``states`` through ``layers`` in place of the encoder's, and through all that is around them.
 
         The family's code makes masks and relative or rotary positions, and normalizes at the end.
 
@@ -120,32 +121,39 @@ class Backbone:
         # A copy of the encoder down to the list of layers, which shares everything else with it.
         model: Any = shallow_copy(self.model)
         _match_layer_types(model, len(layers))
-        path = next(name for name, child in model.named_modules() if child is self.layers).split(".")
+        path_of_layers = next(name for name, child in model.named_modules() if child is self.layers)
+        *parent_names, list_name = path_of_layers.split(".")
         parent = model
-        for name in path[:-1]:
+        for name in parent_names:
             child = shallow_copy(getattr(parent, name))
             _match_layer_types(child, len(layers))
             setattr(parent, name, child)
             parent = child
-        setattr(parent, path[-1], nn.ModuleList(layers))
+        setattr(parent, list_name, nn.ModuleList(layers))
         if len(layers) < len(self.layers) and hasattr(parent, "conv"):  # next to DeBERTa's first layer
             parent.conv = None
         if self.embeddings is not self.word_embeddings:
             name = next(name for name, child in model.named_children() if child is self.embeddings)
             setattr(model, name, _Constant(states))
-        inputs = {"inputs_embeds": states, "attention_mask": attention_mask.long(), "position_ids": position_ids}
-        return model(**_known(model, return_dict=True, **inputs)).last_hidden_state
+        inputs = _accepted_arguments(
+            model,
+            inputs_embeds=states,
+            attention_mask=attention_mask.long(),
+            position_ids=position_ids,
+            return_dict=True,
+        )
+        return model(**inputs).last_hidden_state
 
 
 def _match_layer_types(module: Any, count: int) -> None:
     """Give a copy of an encoder with ``count`` layers the kinds of the last ones.
 
-    Gemma looks them up by a layer's place: one that looks far would get the mask and positions of one that looks near.
+    Gemma looks them up by a layer's index: one that looks far would get the mask and positions of one that looks near.
     """
-    kinds = getattr(getattr(module, "config", None), "layer_types", None)
-    if kinds and count < len(kinds):
+    layer_types = getattr(getattr(module, "config", None), "layer_types", None)
+    if layer_types and count < len(layer_types):
         module.config = copy.copy(module.config)
-        module.config.layer_types = kinds[-count:]
+        module.config.layer_types = layer_types[-count:]
 
 
 class _Constant(nn.Module):
@@ -159,9 +167,14 @@ class _Constant(nn.Module):
         return self.states if mask is None else self.states * mask[..., None]  # DeBERTa's convolution sees padding
 
 
-def _known(module: nn.Module, **inputs: Any) -> dict[str, Any]:
-    named = inspect.signature(module.forward).parameters
-    return {name: value for name, value in inputs.items() if name in named}
+def _has_distances(layer: nn.Module) -> bool:
+    return any(hasattr(module, "relative_attention_bias") for module in layer.modules())
+
+
+def _accepted_arguments(module: nn.Module, **inputs: Any) -> dict[str, Any]:
+    """Return those of the inputs that the module's ``forward`` has by name: families differ in them."""
+    parameters = inspect.signature(module.forward).parameters
+    return {name: value for name, value in inputs.items() if name in parameters}
 
 
 def normalizes(model: nn.Module) -> bool:
@@ -192,13 +205,13 @@ def token_encoder(model: nn.Module) -> nn.Module:
 
 
 def is_causal(encoder: nn.Module) -> bool:
-    """Return whether a Hugging Face model is a decoder, whose tokens see those before them alone.
+    """Return whether a Hugging Face model is a decoder, whose tokens only see those before them.
 
     Decoders that were made to look both ways say so in their configuration, by transformers' ``is_causal: false``.
     """
     if not getattr(encoder.config, "is_causal", True):
         return False
-    return any(getattr(part, "is_causal", False) for part in encoder.modules())
+    return any(getattr(module, "is_causal", False) for module in encoder.modules())
 
 
 def layer_lists(module: nn.Module, count: int) -> Iterator[tuple[nn.Module, str, nn.ModuleList]]:
@@ -223,10 +236,11 @@ def backbone(model: nn.Module) -> Backbone:
         ValueError: No token embeddings, a decoder, or an encoder of another shape; the message names what is missing.
     """
     encoder: Any = token_encoder(model)
-    name, count = type(encoder).__name__, getattr(encoder.config, "num_hidden_layers", 0)
+    name = type(encoder).__name__
+    count = getattr(encoder.config, "num_hidden_layers", 0)
     lists = list(layer_lists(encoder, count))
     words = encoder.get_input_embeddings()
-    embeddings = next((part for part in encoder.children() if any(inner is words for inner in part.modules())), None)
+    embeddings = next((child for child in encoder.children() if _contains(child, words)), None)
     if embeddings is None or len(lists) != 1 or count < 1:
         lacks = "word embeddings" if embeddings is None else f"a list of its {count} layers"
         raise ValueError(
@@ -242,18 +256,23 @@ def backbone(model: nn.Module) -> Backbone:
     if words.weight.shape[1] != encoder.config.hidden_size:
         raise ValueError(f"{name} factorises its embeddings (ELECTRA, ALBERT), which these objectives do not support.")
     bert_shaped = dict(layers[-1].named_modules()).keys() >= _BERT_LAYER and hasattr(embeddings, "position_embeddings")
-    whole = unwrap(model)
+    unwrapped = unwrap(model)
+    card_data = getattr(unwrapped, "model_card_data", None)
     return Backbone(
         encoder,
-        getattr(whole, "tokenizer", None),
+        getattr(unwrapped, "tokenizer", None),
         embeddings,
         layers,
         bert_shaped,
-        revision=getattr(getattr(whole, "model_card_data", None), "base_model_revision", None),
+        revision=getattr(card_data, "base_model_revision", None),
     )
 
 
-def special_token_id(tokenizer: Any, kind: str, purpose: str) -> int:
+def _contains(module: nn.Module, wanted: nn.Module) -> bool:
+    return any(inner is wanted for inner in module.modules())
+
+
+def special_token_id(tokenizer: PreTrainedTokenizerBase | None, kind: str, purpose: str) -> int:
     """Id of the tokenizer's ``mask``, ``cls`` or ``sep`` token.
 
     Raises:
@@ -273,16 +292,16 @@ def special_token_id(tokenizer: Any, kind: str, purpose: str) -> int:
     return int(value)
 
 
-def cls_mask(input_ids: Tensor, tokenizer: Any) -> Tensor:
+def cls_mask(input_ids: Tensor, tokenizer: PreTrainedTokenizerBase) -> Tensor:
     """True at a row's CLS token, or the one that begins its text. *Shape:* ``(batch, tokens)`` → the same."""
-    mark = tokenizer.bos_token_id if tokenizer.cls_token_id is None else tokenizer.cls_token_id
-    return input_ids == (-1 if mark is None else mark)
+    first_id = tokenizer.bos_token_id if tokenizer.cls_token_id is None else tokenizer.cls_token_id
+    return input_ids == (-1 if first_id is None else first_id)
 
 
-def sep_mask(input_ids: Tensor, tokenizer: Any) -> Tensor:
+def sep_mask(input_ids: Tensor, tokenizer: PreTrainedTokenizerBase) -> Tensor:
     """True at a row's SEP token, or the one that ends its text. *Shape:* ``(batch, tokens)`` → the same."""
-    mark = tokenizer.eos_token_id if tokenizer.sep_token_id is None else tokenizer.sep_token_id
-    return input_ids == (-1 if mark is None else mark)
+    last_id = tokenizer.eos_token_id if tokenizer.sep_token_id is None else tokenizer.sep_token_id
+    return input_ids == (-1 if last_id is None else last_id)
 
 
 def right_align(mask: Tensor, *values: Tensor) -> list[Tensor]:
@@ -290,7 +309,8 @@ def right_align(mask: Tensor, *values: Tensor) -> list[Tensor]:
 
     What follows a row is then right behind its last token, as families need it that count distances by columns.
     """
-    size = mask.shape[1]
+    width = mask.shape[1]
     padding = mask.flip(1).long().argmax(dim=1, keepdim=True)  # behind the last token; 0 for a row without any
-    place = (torch.arange(size, device=mask.device) - padding) % size
-    return [value[torch.arange(len(mask), device=mask.device)[:, None], place] for value in (mask, *values)]
+    rows = torch.arange(len(mask), device=mask.device)[:, None]
+    columns = (torch.arange(width, device=mask.device) - padding) % width
+    return [value[rows, columns] for value in (mask, *values)]

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 Head = Literal["cls", "pooler", "keep"]
 
-#: Tokens of a lone text, which has no second part to cut: ST's trainers count those of every column.
-NO_LENGTH = 10**6
+#: Most tokens of a single text, which has no second part to cut: ST's trainers count those of every column.
+UNLIMITED_TOKENS = 10**6
 
 
 def cross_encoder(
@@ -56,7 +56,7 @@ def cross_encoder(
         start: Hub id or folder of a bare encoder, a ``SentenceTransformer`` or a ``CrossEncoder``, whose encoder is
             taken; or such a model, which is copied.
         head: ``"cls"`` or ``"pooler"``: a new one; ``"keep"``: the one that a ``CrossEncoder`` has.
-        max_length: Tokens a pair is cut to, special tokens included; ``None`` keeps the encoder's own.
+        max_length: Tokens a pair is cut to, special tokens included; ``None`` keeps the encoder's length.
         seed: Seed of the new head.
         device: Device to put it on; ``None`` lets ST choose.
         **options: See :class:`~st_xling.models.load.LoadingOptions`.
@@ -66,7 +66,7 @@ def cross_encoder(
             reach; a ready-made model with adapters.
     """
     check_choice("head", head, Head)
-    given = not isinstance(start, str)  # a ready-made model is the caller's, and is not changed
+    is_ready_made = not isinstance(start, str)
     with torch.random.fork_rng(devices=[]):  # some classes add weights that no head reads, at random
         torch.manual_seed(seed)
         loaded: Any = start
@@ -75,11 +75,14 @@ def cross_encoder(
         elif isinstance(start, str):
             loaded = load_encoder(start, **options)
         token_encoder(loaded)  # or an error that names what is missing
-        check_start(loaded, None, given=given)
+        check_start(loaded, None, given=is_ready_made)
+        used = loaded if head == "keep" else loaded[0]
+        if is_ready_made:  # it is the caller's, and is not changed
+            used = copy.deepcopy(used)
         if head == "keep":
-            model = _with_its_head(copy.deepcopy(loaded) if given else loaded)
+            model = _with_its_head(used)
         else:
-            model = _with_new_head(copy.deepcopy(loaded[0]) if given else loaded[0], head, seed, device)
+            model = _with_new_head(used, head, seed, device)
     if max_length is not None:
         limit_length(model, max_length)
     if isinstance(start, str):
@@ -110,13 +113,13 @@ def replace_head(model: CrossEncoder, seed: int = 0) -> CrossEncoder:
     deviation = getattr(token_encoder(model).config, "initializer_range", 0.02)  # BERT's, where none is named
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for part in nn.ModuleList(head_modules(model)).modules():
-            if isinstance(part, nn.Linear):
-                part.weight.copy_(torch.randn(part.weight.shape, generator=generator) * deviation)
-                if part.bias is not None:
-                    part.bias.zero_()
-            elif isinstance(part, nn.LayerNorm):
-                part.reset_parameters()
+        for module in nn.ModuleList(head_modules(model)).modules():
+            if isinstance(module, nn.Linear):
+                module.weight.copy_(torch.randn(module.weight.shape, generator=generator) * deviation)
+                if module.bias is not None:
+                    module.bias.zero_()
+            elif isinstance(module, nn.LayerNorm):
+                module.reset_parameters()
     return model
 
 
@@ -129,8 +132,8 @@ def head_modules(model: CrossEncoder) -> list[nn.Module]:
         transformer = token_encoder(model)
         base = getattr(transformer, "base_model", transformer)
         if base is not transformer:
-            return [part for part in transformer.children() if part is not base]
-    kinds = ", ".join(type(part).__name__ for part in model)
+            return [module for module in transformer.children() if module is not base]
+    kinds = ", ".join(type(module).__name__ for module in model)
     raise ValueError(f"the model must end in a linear layer, or classify sequences: got {kinds}; use cross_encoder(…).")
 
 
@@ -155,9 +158,10 @@ def _with_new_head(transformer: Transformer, head: Head, seed: int, device: str 
 
 
 def _with_its_head(model: Any) -> CrossEncoder:
-    named = getattr(token_encoder(model).config, "architectures", None) or []
+    architectures = getattr(token_encoder(model).config, "architectures", None) or []
     # ST makes up a head when it loads a bare encoder.
-    came_with_head = len(model) > 1 or any(name.endswith("ForSequenceClassification") for name in named)
+    classifies = any(name.endswith("ForSequenceClassification") for name in architectures)
+    came_with_head = len(model) > 1 or classifies
     if not isinstance(model, CrossEncoder) or not came_with_head or model.num_labels != 1:
         raise ValueError(
             "head 'keep' needs a cross-encoder with a head of one score: got another; take 'cls' or 'pooler'."
@@ -168,7 +172,7 @@ def _with_its_head(model: Any) -> CrossEncoder:
 
 
 def _cut_passages_only(transformer: Any) -> None:
-    """Saved with the model, in ST's own configuration."""
-    text = transformer.processing_kwargs.get("text", {})
-    transformer.processing_kwargs = {**transformer.processing_kwargs, "text": {**text, **ONLY_PASSAGES}}
-    transformer.document_length = NO_LENGTH
+    """Set it in ST's configuration, which is saved with the model."""
+    text_options = {**transformer.processing_kwargs.get("text", {}), **ONLY_PASSAGES}
+    transformer.processing_kwargs = {**transformer.processing_kwargs, "text": text_options}
+    transformer.document_length = UNLIMITED_TOKENS

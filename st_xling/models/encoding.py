@@ -38,7 +38,8 @@ CHUNK_TEXTS = 2048
 CHUNK_TOKENS = 2048 * 512
 
 #: Tokens of a batch, padding included: on a CPU as many as its caches hold, on a GPU what keeps it busy.
-CPU_TOKENS, GPU_TOKENS = 2048, 16384
+CPU_TOKENS = 2048
+GPU_TOKENS = 16384
 
 #: Rows of a batch where tokens cannot be counted, unless the caller sets it.
 ROWS = 128
@@ -62,13 +63,13 @@ def encode(
     The model computes in the type that it was loaded for, by autocast where its weights are float32.
 
     Args:
-        model: A ``SentenceTransformer``; a subclass with its own ``encode``, or anything else that has one, encodes by
-            that.
+        model: A ``SentenceTransformer``; a subclass that overrides ``encode``, or anything else that has one, encodes
+            by that.
         texts: Texts.
         batch_size: Most rows of a batch; ``None``: as many as suit the device. Either way a batch has at most
             :data:`CPU_TOKENS` or :data:`GPU_TOKENS` tokens, or one row.
         role: ``"query"`` or ``"document"``: as ``encode_query`` and ``encode_document``, with their prompts and routes.
-        prompt: Text before each text; by default the model's own for this role.
+        prompt: Text before each text; by default the model's prompt for this role.
         normalize_embeddings: Scale each vector to length 1, in float32.
         device: Device to encode on; by default the model's.
         show_progress_bar: Show one on stderr.
@@ -77,20 +78,18 @@ def encode(
         float32. *Shape:* ``(texts, dim)``
     """
     texts = list(texts)
-    if (row := next((row for row, text in enumerate(texts) if text is None), None)) is not None:
-        raise ValueError(f"texts must be sentences: got None in row {row}; leave it out, or write a text.")
-    own = "encode" if role == "text" else f"encode_{role}"
-    # Others encode themselves: a fake, a subclass with an encode of its own, several processes of a trainer that
-    # evaluate together.
-    methods = [getattr(getattr(model, name, None), "__func__", None) for name in ("encode", own)]
-    is_plain = methods == [SentenceTransformer.encode, getattr(SentenceTransformer, own)]
-    if not is_plain or encodes_in_several_processes(model) or not texts:
-        # What is not given is not passed: theirs may not take it.
+    for row, text in enumerate(texts):
+        if text is None:
+            raise ValueError(f"texts must be sentences: got None in row {row}; leave it out, or write a text.")
+    if not texts or not _has_plain_encode(model, role) or encodes_in_several_processes(model):
+        # What is not set is not passed: the method of another class may not take it.
         options: dict[str, Any] = {"prompt": prompt, "device": device, "normalize_embeddings": normalize_embeddings}
-        options |= {"show_progress_bar": show_progress_bar and on_terminal()}
-        given = {name: value for name, value in options.items() if value not in (None, False)}
-        vectors = getattr(model, own)(texts, batch_size=batch_size or ROWS, convert_to_numpy=True, **given)
+        options["show_progress_bar"] = show_progress_bar and on_terminal()
+        options = {name: value for name, value in options.items() if value not in (None, False)}
+        method = getattr(model, _method_name(role))
+        vectors = method(texts, batch_size=batch_size or ROWS, convert_to_numpy=True, **options)
         return np.asarray(vectors, np.float32)
+
     task = None if role == "text" else role
     route = {} if task is None else {"task": task}
     if prompt is None:
@@ -102,25 +101,39 @@ def encode(
     model.eval()
     vectors = None
     dtype = loaded(model).options.get("dtype")
-    autocast = nullcontext() if dtype is None else torch.autocast(model.device.type, getattr(torch, dtype))
+    autocast: Any = nullcontext()
+    if dtype is not None:
+        autocast = torch.autocast(model.device.type, getattr(torch, dtype))
+    shown: Any = nullcontext(bar)
     if bar is None:
-        shown: Any = progress_bar(total=len(texts), desc="encoding", unit="sentences", show=show_progress_bar)
-    else:
-        shown = nullcontext(bar)
+        shown = progress_bar(total=len(texts), desc="encoding", unit="sentences", show=show_progress_bar)
     with autocast, shown as bar:
         for rows, features in token_batches(model, texts, batch_size=batch_size, prompt=prompt, task=task):
-            part = model(features, **route)["sentence_embedding"][..., : model.truncate_dim].float()
+            embeddings = model(features, **route)["sentence_embedding"][..., : model.truncate_dim].float()
             if normalize_embeddings:
-                part = F.normalize(part, dim=1)
+                embeddings = F.normalize(embeddings, dim=1)
             if vectors is None:
-                vectors = np.empty((len(texts), part.shape[1]), np.float32)
-            vectors[rows] = part.cpu().numpy()
+                vectors = np.empty((len(texts), embeddings.shape[1]), np.float32)
+            vectors[rows] = embeddings.cpu().numpy()
             bar.update(len(rows))
     return vectors
 
 
+def _has_plain_encode(model: Any, role: Role) -> bool:
+    """Return whether a model has the methods of sentence-transformers, which a fake or a subclass may replace."""
+    for name in ("encode", _method_name(role)):
+        method = getattr(model, name, None)
+        if getattr(method, "__func__", None) != getattr(SentenceTransformer, name):
+            return False
+    return True
+
+
+def _method_name(role: Role) -> str:
+    return "encode" if role == "text" else f"encode_{role}"
+
+
 def prompt_text(model: Any, prompt: str | None = None, prompt_name: str | None = None) -> str | None:
-    """A prompt that is given by its text or by its name; ``None``: by neither, so that the model's own holds.
+    """A prompt that is given by its text or by its name; ``None``: by neither, so that the model's prompt holds.
 
     Raises:
         ValueError: Given by both, or a name that the model lacks.
@@ -135,8 +148,9 @@ def prompt_text(model: Any, prompt: str | None = None, prompt_name: str | None =
 
 
 def own_prompt(model: Any, role: Role = "text") -> str:
-    """Return the model's own prompt in ``encode``, ``encode_query`` or ``encode_document``."""
-    prompts, default = getattr(model, "prompts", {}), getattr(model, "default_prompt_name", None)
+    """Return the model's prompt in ``encode``, ``encode_query`` or ``encode_document``."""
+    prompts = getattr(model, "prompts", {})
+    default = getattr(model, "default_prompt_name", None)
     names = {"text": (), "query": ("query",), "document": ("document", "passage", "corpus")}[role]
     name = next((name for name in names if name in prompts), default)
     return prompts.get(name) or ""
@@ -159,13 +173,16 @@ def name_unused_prompts(model: Any) -> None:
 @lru_cache(maxsize=64)
 def _warn_of_unused_prompts(name: str, prompts: tuple[tuple[str, str], ...]) -> None:
     names = ", ".join(prompt_name for prompt_name, _ in prompts)
+    example = dict(prompts).get("query", prompts[0][1])
     logger.warning(
         "the model %s has prompts (%s), and none is used; to use one: --prompt %s; to use none: --prompt ''",
-        *(name, names, _quoted(dict(prompts).get("query", prompts[0][1]))),
+        name,
+        names,
+        _quote_for_shell(example),
     )
 
 
-def _quoted(text: str) -> str:
+def _quote_for_shell(text: str) -> str:
     r"""``text`` as a shell reads it; within ``$'…'`` a line break is ``\n``, as of the prompts of Qwen3."""
     if "\n" not in text:
         return shlex.quote(text)
@@ -175,14 +192,22 @@ def _quoted(text: str) -> str:
 
 def count_truncated(model: Any, texts: Sequence[str], prompt: str | None = None) -> int:
     """Count the texts that are longer than the model's maximum length, with the prompt."""
-    limit, tokenizer = getattr(model, "max_seq_length", None), getattr(model, "tokenizer", None)
+    limit = getattr(model, "max_seq_length", None)
+    tokenizer = getattr(model, "tokenizer", None)
     if not limit or not callable(tokenizer):
         return 0
     prompt = own_prompt(model) if prompt is None else prompt
     # A token has at least one byte, so most texts need not be tokenized again.
-    long = [prompt + text for text in texts if len((prompt + text).encode("utf-8", "surrogatepass")) > limit - 2]
-    ids = tokenizer(long, truncation=False, verbose=False, return_attention_mask=False)["input_ids"] if long else []
+    prompted = (prompt + text for text in texts)
+    long = [text for text in prompted if _byte_count(text) > limit - 2]
+    if not long:
+        return 0
+    ids = tokenizer(long, truncation=False, verbose=False, return_attention_mask=False)["input_ids"]
     return sum(len(row) > limit for row in ids)
+
+
+def _byte_count(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def warn_of_truncated(truncated: int, total: int, model: Any) -> None:
@@ -190,7 +215,9 @@ def warn_of_truncated(truncated: int, total: int, model: Any) -> None:
     if truncated:
         logger.warning(
             "%s of %s sentences are longer than the model's maximum of %s tokens: their ends are not encoded.",
-            *(f"{truncated:,}", f"{total:,}", model.max_seq_length),
+            f"{truncated:,}",
+            f"{total:,}",
+            model.max_seq_length,
         )
 
 
@@ -213,7 +240,7 @@ def token_batches(
         prompt: Text before each text.
         task: ``"query"`` or ``"document"``, for modules that distinguish them.
     Yields:
-        Places of a batch in ``texts``, and its features.
+        Rows of a batch in ``texts``, and its features.
     Raises:
         ValueError: Before the first batch, for tokens that the word embeddings have no row for.
     """
@@ -221,30 +248,50 @@ def token_batches(
     route = {} if task is None else {"task": task}
     most_tokens = CPU_TOKENS if model.device.type == "cpu" else GPU_TOKENS
     # Longest first: what does not fit in memory fails at once. Of UTF-8, a token has about as many bytes in any script.
-    order = np.argsort([-len(text.encode("utf-8", "surrogatepass")) for text in texts], kind="stable")
-    start, step = 0, CHUNK_TEXTS
+    order = np.argsort([-_byte_count(text) for text in texts], kind="stable")
+    start = 0
+    step = CHUNK_TEXTS
     while start < len(order):
-        longest = min(len(texts[order[start]].encode("utf-8", "surrogatepass")) + 2, model.max_seq_length or math.inf)
-        places = order[start : start + min(step, max(1, int(CHUNK_TOKENS // longest)))]
-        features = model.preprocess([texts[place] for place in places], prompt=prompt, **route)
-        mask = features.get("attention_mask")
-        tensors = {name: value for name, value in features.items() if isinstance(value, Tensor)}
-        if mask is None or any(value.shape != mask.shape for value in tensors.values()) or len(mask) != len(places):
-            if len(places) > (batch_size or ROWS):
-                step = batch_size or ROWS
-                continue
-            yield places, batch_to_device(features, model.device)
+        longest = min(_byte_count(texts[order[start]]) + 2, model.max_seq_length or math.inf)
+        chunk_size = min(step, max(1, int(CHUNK_TOKENS // longest)))
+        chunk = order[start : start + chunk_size]
+        features = model.preprocess([texts[row] for row in chunk], prompt=prompt, **route)
+        if _has_one_row_a_text(features, len(chunk)):
+            for rows, batch in _cut_batches(features, most_tokens, batch_size):
+                yield chunk[rows.numpy()], batch_to_device(batch, model.device)
+        elif len(chunk) > (batch_size or ROWS):
+            step = batch_size or ROWS
+            continue  # the same texts again, a batch at a time
         else:
-            lengths = mask.sum(dim=1)
-            by_tokens = torch.argsort(lengths, descending=True, stable=True)
-            for batch_rows in batches(lengths[by_tokens].numpy(), most_tokens, batch_size):
-                rows = by_tokens[batch_rows]
-                # Padding is on one side: what is left are the columns that hold a token of any row.
-                columns = mask[rows].any(dim=0).nonzero().flatten()
-                begin, end = (int(columns[0]), int(columns[-1]) + 1) if len(columns) else (0, 1)
-                batch = {**features, **{name: value[rows, begin:end] for name, value in tensors.items()}}
-                yield places[rows.numpy()], batch_to_device(batch, model.device)
-        start += len(places)
+            yield chunk, batch_to_device(features, model.device)
+        start += len(chunk)
+
+
+def _has_one_row_a_text(features: dict[str, Any], texts: int) -> bool:
+    """Return whether all tensors are *(texts, tokens)*, so that rows and columns can be cut."""
+    mask = features.get("attention_mask")
+    if mask is None or len(mask) != texts:
+        return False
+    return all(value.shape == mask.shape for value in features.values() if isinstance(value, Tensor))
+
+
+def _cut_batches(
+    features: dict[str, Any], most_tokens: int, most_rows: int | None
+) -> Iterator[tuple[Tensor, dict[str, Any]]]:
+    """Cut the features of many texts into batches of rows of like length: row numbers and features of each."""
+    mask = features["attention_mask"]
+    lengths = mask.sum(dim=1)
+    by_tokens = torch.argsort(lengths, descending=True, stable=True)
+    for batch_rows in batches(lengths[by_tokens].numpy(), most_tokens, most_rows):
+        rows = by_tokens[batch_rows]
+        # Padding is on one side: without it, the columns are those with a token of any row.
+        columns = mask[rows].any(dim=0).nonzero().flatten()
+        begin, end = (int(columns[0]), int(columns[-1]) + 1) if len(columns) else (0, 1)
+        batch = dict(features)
+        for name, value in features.items():
+            if isinstance(value, Tensor):
+                batch[name] = value[rows, begin:end]
+        yield rows, batch
 
 
 def batches(lengths: np.ndarray, token_budget: int, most_rows: int | None = None) -> Iterator[slice]:

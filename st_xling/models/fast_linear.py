@@ -24,15 +24,15 @@ from torch.overrides import TorchFunctionMode
 from st_xling.utils.private import onednn_linear
 
 #: Smaller weights, and fewer rows, are left to torch: so small a product takes less time than calling another one.
-LEAST_WEIGHTS = 128 * 128
-LEAST_ROWS = 8
+MIN_WEIGHTS = 128 * 128
+MIN_ROWS = 8
 
 #: Rows, inputs and outputs of the product that is measured: a feed-forward layer of a small encoder.
-_SIZES = (256, 384, 1536)
-_REPEATS = 5
+_MEASURED_SHAPE = (256, 384, 1536)
+_MEASURED_CALLS = 5
 
 #: oneDNN is twice as fast where MKL has no AVX-512, and else about as fast: in the gap between, noise decides nothing.
-_CLEARLY_FASTER = 1.4
+_MIN_SPEEDUP = 1.4
 
 _active: ContextVar[bool] = ContextVar("active", default=False)
 
@@ -78,19 +78,19 @@ def onednn_is_faster() -> bool:
     """Measure whether oneDNN is clearly faster in a product of an encoder's size, once in a process (20 ms)."""
     if not torch.backends.mkldnn.is_available():
         return False
-    rows, inputs, outputs = _SIZES
+    rows, inputs, outputs = _MEASURED_SHAPE
     states = torch.full((rows, inputs), 1 / 16)  # constant, so that no random state changes
     weight = torch.full((outputs, inputs), 1 / 16)
     with torch.inference_mode(), torch.autocast("cpu", enabled=False):
-        by_torch = _least_seconds(lambda: F.linear(states, weight))
-        by_onednn = _least_seconds(lambda: onednn_linear(states, weight, None))
-    return by_torch >= _CLEARLY_FASTER * by_onednn
+        torch_seconds = _least_seconds(lambda: F.linear(states, weight))
+        onednn_seconds = _least_seconds(lambda: onednn_linear(states, weight, None))
+    return torch_seconds >= _MIN_SPEEDUP * onednn_seconds
 
 
 def _least_seconds(product: Callable[[], Tensor]) -> float:
     """Return the seconds of the fastest of some calls: others may have shared the processor."""
     least = math.inf
-    for _ in range(1 + _REPEATS):  # the first prepares the kernel, and is never the fastest
+    for _ in range(1 + _MEASURED_CALLS):  # the first prepares the kernel, and is never the fastest
         started = time.perf_counter()
         product()
         least = min(least, time.perf_counter() - started)
@@ -109,9 +109,9 @@ class _ByOneDnn(TorchFunctionMode):
 
 
 def _is_large_and_plain(states: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
-    if weight.ndim != 2 or weight.numel() < LEAST_WEIGHTS or torch.is_autocast_enabled("cpu"):
+    if weight.ndim != 2 or weight.numel() < MIN_WEIGHTS or torch.is_autocast_enabled("cpu"):
         return False
-    if states.ndim < 2 or states.numel() < LEAST_ROWS * weight.shape[1]:
+    if states.ndim < 2 or states.numel() < MIN_ROWS * weight.shape[1]:
         return False
     tensors = [states, weight] if bias is None else [states, weight, bias]
     return all(

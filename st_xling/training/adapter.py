@@ -28,7 +28,7 @@ from st_xling.data.leak import Texts
 from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.data.text_cells import column_texts
 from st_xling.losses import siamese_contrastive
-from st_xling.losses.siamese_contrastive_loss import Distance, Negatives, check_options
+from st_xling.losses.siamese_contrastive_loss import Negatives, SiameseDistance, check_options
 from st_xling.models.load import model_of
 from st_xling.models.lora import has_adapters, merge_adapters
 from st_xling.models.normalization import Centering, fit_centering
@@ -126,7 +126,7 @@ class SiameseOptions:
     """Options of :func:`~st_xling.losses.siamese_contrastive`."""
 
     margin: float = 1.0
-    distance: Distance = "euclidean"
+    distance: SiameseDistance = "euclidean"
     negatives: Negatives = "worst"
 
 

@@ -62,10 +62,10 @@ def test_a_large_corpus_is_counted_in_parts(monkeypatch):
     sources, targets = [["a", "b"], ["a", "c"], ["b", "c"]], [["x", "y"], ["x", "z"], ["y", "z"]]
     tables = [cosines(2, 2, seed) for seed in range(3)]
     whole = link_by_corpus(sources, targets, tables)
-    monkeypatch.setattr(align, "PART", 9)
+    monkeypatch.setattr(align, "WORD_PAIRS_AT_ONCE", 9)
     first, last = (link_by_corpus(sources[own], targets[own], tables[own]) for own in (slice(2), slice(2, None)))
     assert first + last == link_by_corpus(sources, targets, tables)
-    monkeypatch.setattr(align, "PART", 13)
+    monkeypatch.setattr(align, "WORD_PAIRS_AT_ONCE", 13)
     assert link_by_corpus(sources, targets, tables) == whole
 
 

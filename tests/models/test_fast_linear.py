@@ -130,8 +130,8 @@ def test_training_uses_it(
     options: dict[str, Any] = {"max_steps": 2, "use_cpu": True, "report_to": "none", "save_strategy": "no"}
     arguments = SentenceTransformerTrainingArguments(str(tmp_path), **options, optim="sgd", disable_tqdm=True)
     weights = []
-    for least in (fast_linear.LEAST_WEIGHTS, 10**9):
-        monkeypatch.setattr(fast_linear, "LEAST_WEIGHTS", least)
+    for least in (fast_linear.MIN_WEIGHTS, 10**9):
+        monkeypatch.setattr(fast_linear, "MIN_WEIGHTS", least)
         model = make_model(hidden_size=128, dropout=0.0)
         CrossLingualTrainer(model, arguments, rows, loss=TranslationRankingLoss(model)).train()
         weights.append(model.state_dict())
