@@ -257,10 +257,11 @@ def backbone(model: nn.Module) -> Backbone:
         raise ValueError(f"{name} factorises its embeddings (ELECTRA, ALBERT), which these objectives do not support.")
     bert_shaped = dict(layers[-1].named_modules()).keys() >= _BERT_LAYER and hasattr(embeddings, "position_embeddings")
     unwrapped = unwrap(model)
+    tokenizer: Any = getattr(unwrapped, "tokenizer", None)
     card_data = getattr(unwrapped, "model_card_data", None)
     return Backbone(
         encoder,
-        getattr(unwrapped, "tokenizer", None),
+        tokenizer,
         embeddings,
         layers,
         bert_shaped,
@@ -272,7 +273,7 @@ def _contains(module: nn.Module, wanted: nn.Module) -> bool:
     return any(inner is wanted for inner in module.modules())
 
 
-def special_token_id(tokenizer: PreTrainedTokenizerBase | None, kind: str, purpose: str) -> int:
+def special_token_id(tokenizer: Any, kind: str, purpose: str) -> int:
     """Id of the tokenizer's ``mask``, ``cls`` or ``sep`` token.
 
     Raises:

@@ -9,7 +9,7 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -21,6 +21,9 @@ from st_xling.models.lora import plain_copy
 from st_xling.utils.options import check_choice
 from st_xling.utils.private import initialize
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel
+
 logger = logging.getLogger(__name__)
 
 HeadStart = Literal["auto", "new"]
@@ -31,8 +34,8 @@ class VocabularyHead(nn.Module):
 
     .. math:: z = E\,\mathrm{LayerNorm}(\sigma(W h + c)) + b
 
-    ``E`` are the encoder's word embeddings, or rows of the head's own. sentence-transformers loads encoders without
-    their head. So it is loaded from where the encoder was loaded from, a folder or the Hub's cache, by transformers'
+    ``E`` are the encoder's word embeddings, or rows of the head. sentence-transformers loads encoders without their
+    head. So it is loaded from where the encoder was loaded from, a folder or the Hub's cache, by transformers'
     ``AutoModelForMaskedLM``. Where the checkpoint has none, the head is initialized as transformers initializes it, by
     draws from torch's global generator.
 
@@ -46,7 +49,7 @@ class VocabularyHead(nn.Module):
         origin: Origin of the head's tensors, for the log.
         is_new: True while they are random: until they are trained.
         on_pretrained: True if the encoder was loaded from a folder or the Hub: it has something to lose by a new head.
-        weight: The head's own rows, *Shape:* ``(classes, hidden)``, or ``None`` where they are the word embeddings.
+        weight: The rows of the head, *Shape:* ``(classes, hidden)``, or ``None`` where they are the word embeddings.
         bias: *Shape:* ``(classes,)``
 
     Raises:
@@ -73,18 +76,25 @@ class VocabularyHead(nn.Module):
         words = backbone.word_embeddings.weight.detach()
         config: Any = backbone.model.config
         parts = _new_head(config)
-        self.dense, self.norm, self.activation = parts.dense, parts.norm, parts.activation
+        self.dense = parts.dense
+        self.norm = parts.norm
+        self.activation = parts.activation
         tied = tied and parts.weight is None  # so that a resumed run has the same tensors
-        saved, self.origin = _load_head(config, backbone.revision) if head == "auto" else ({}, "new")
+        saved: dict[str, Tensor] = {}
+        self.origin = "new"
+        if head == "auto":
+            saved, self.origin = _load_head(config, backbone.revision)
         self.is_new = self.origin.startswith("new")
-        place = str(config.name_or_path or "")
-        self.on_pretrained = bool(place) and (not Path(place).is_absolute() or Path(place).exists())
+        checkpoint = str(config.name_or_path or "")
+        # A relative path counts as a model of the Hub; a folder that is gone was a temporary one.
+        is_at_hand = not Path(checkpoint).is_absolute() or Path(checkpoint).exists()
+        self.on_pretrained = bool(checkpoint) and is_at_hand
         if saved:
             self.load_state_dict({name: saved[name] for name in self.state_dict()})
         bias = saved.get("bias", torch.zeros(len(words)))
         if len(bias) != len(words):
             raise ValueError(
-                f"the head must have a bias for each of the encoder's {len(words):,} words: that of {place} has "
+                f"the head must have a bias for each of the encoder's {len(words):,} words: that of {checkpoint} has "
                 f"{len(bias):,}; pass head='new', or save the encoder with its new words."
             )
         decoder = saved.get("weight", words)  # it may be another than the word embeddings
@@ -94,7 +104,8 @@ class VocabularyHead(nn.Module):
         if index is not None:
             self.label_index = torch.full((len(words),), -100)
             self.label_index[index] = torch.arange(len(index))
-            bias, decoder = bias[index], decoder[index.to(decoder.device)]
+            bias = bias[index]
+            decoder = decoder[index.to(decoder.device)]
         self.bias = nn.Parameter(bias.clone())
         self.weight = None if tied else nn.Parameter(decoder.clone())
         self.to(words.device, trained_dtype(words))
@@ -126,15 +137,19 @@ def trained_dtype(weight: Tensor) -> torch.dtype:
 
 def new_heads(loss: nn.Module) -> list[VocabularyHead]:
     """The vocabulary heads inside a loss whose weights are still random."""
-    return [part for part in loss.modules() if isinstance(part, VocabularyHead) and part.is_new]
+    heads = [module for module in loss.modules() if isinstance(module, VocabularyHead)]
+    return [head for head in heads if head.is_new]
 
 
 def check_savable(parts: Backbone, head: VocabularyHead) -> None:
     """Raise ``ValueError`` where :func:`write_with_head` would fail: the family's checkpoints have no such head."""
-    family = _empty_head(parts.model.config)
-    if lacking := head.state_dict().keys() - (family[1].state_dict() if family else {}).keys():
+    config: Any = parts.model.config
+    family = _empty_head(config)
+    savable = set() if family is None else family[1].state_dict().keys()
+    lacking = head.state_dict().keys() - savable
+    if lacking:
         raise ValueError(
-            f"checkpoints of {type(parts.model.config).__name__} have no {' and no '.join(sorted(lacking))} of a "
+            f"checkpoints of {type(config).__name__} have no {' and no '.join(sorted(lacking))} of a "
             "vocabulary head: leave out arguments.save_vocabulary_head."
         )
 
@@ -150,67 +165,100 @@ def write_with_head(folder: str | Path, parts: Backbone, head: VocabularyHead) -
         head: Trained head over it.
     """
     encoder: Any = parts.model
-    whole: Any = AutoModelForMaskedLM.from_config(copy.deepcopy(encoder.config))
-    state = {f"{whole.base_model_prefix}.{key}": tensor for key, tensor in encoder.state_dict().items()}
-    whole.load_state_dict(state, strict=False, assign=True)
-    whole.tie_weights()
-    _take_apart(whole).load_state_dict(head.state_dict(), strict=False)
+    masked_lm: PreTrainedModel = AutoModelForMaskedLM.from_config(copy.deepcopy(encoder.config))
+    state = {f"{masked_lm.base_model_prefix}.{key}": tensor for key, tensor in encoder.state_dict().items()}
+    masked_lm.load_state_dict(state, strict=False, assign=True)
+    masked_lm.tie_weights()
+    _find_head_parts(masked_lm).load_state_dict(head.state_dict(), strict=False)
     modules = json.loads((Path(folder) / "modules.json").read_text(encoding="utf-8"))
-    whole.save_pretrained(str(Path(folder) / modules[0]["path"]))
+    masked_lm.save_pretrained(str(Path(folder) / modules[0]["path"]))
 
 
-def _empty_head(config: Any) -> tuple[Any, Any] | None:
-    """The masked-LM model of an encoder's family and its head, see :func:`_take_apart`, without values; ``None`` if it
-    has none that is known here.
-    """
-    try:
-        with torch.device("meta"):
-            model = AutoModelForMaskedLM.from_config(config)
-            return model, _take_apart(model)
-    except ValueError:
-        return None
-
-
-def _new_head(config: Any) -> Any:
-    """A head as transformers initializes it; for families without one that is known here, BERT's."""
-    plain = BertConfig(hidden_size=config.hidden_size, vocab_size=1, num_hidden_layers=0, num_attention_heads=1)
-    plain.initializer_range = getattr(config, "initializer_range", plain.initializer_range)
-    model, parts = _empty_head(config) or _empty_head(plain)  # type: ignore[misc]
-    for part in (parts.dense, parts.norm):
-        initialize(model, part.to_empty(device="cpu"))
-    return parts
-
-
-def _take_apart(model: Any) -> Any:
-    """The parts of the head that a family's masked-LM class has around its encoder, under the names that
-    :class:`VocabularyHead` has for them.
+class _HeadParts(nn.Module):
+    """The parts of a masked-LM head, under the names that :class:`VocabularyHead` has for them.
 
     ``dense`` and ``norm`` are identities where the family has none, as EuroBERT, whose states are scored as they are.
     ``bias`` is the decoder's, ``weight`` its rows where they are not tied to the word embeddings; or ``None``.
     """
+
+    def __init__(
+        self,
+        dense: nn.Module,
+        norm: nn.Module,
+        activation: nn.Module,
+        bias: nn.Parameter | None,
+        weight: nn.Parameter | None,
+    ) -> None:
+        super().__init__()
+        self.dense = dense
+        self.norm = norm
+        self.activation = activation
+        self.bias = bias
+        self.weight = weight
+
+
+def _empty_head(config: PreTrainedConfig) -> tuple[PreTrainedModel, _HeadParts] | None:
+    """The masked-LM model of an encoder's family and its head, without values; ``None`` if it has none that is known
+    here.
+    """
+    try:
+        with torch.device("meta"):
+            model = AutoModelForMaskedLM.from_config(config)
+            return model, _find_head_parts(model)
+    except ValueError:
+        return None
+
+
+def _new_head(config: Any) -> _HeadParts:
+    """A head as transformers initializes it; for families without one that is known here, BERT's."""
+    bert = BertConfig(hidden_size=config.hidden_size, vocab_size=1, num_hidden_layers=0, num_attention_heads=1)
+    bert.initializer_range = getattr(config, "initializer_range", bert.initializer_range)
+    model, parts = _empty_head(config) or _empty_head(bert)  # type: ignore[misc]
+    for module in (parts.dense, parts.norm):
+        initialize(model, module.to_empty(device="cpu"))
+    return parts
+
+
+def _find_head_parts(model: Any) -> _HeadParts:
+    """Find the parts of the head that a family's masked-LM class has around its encoder.
+
+    Raises:
+        ValueError: A head of another form.
+    """
     # Families name and nest the parts differently, but in each what is not the encoder's is at most one dense layer,
     # one LayerNorm, a decoder and its bias.
     encoder = model.base_model_prefix + "."
-    modules = [part for name, part in model.named_modules() if name and not (name + ".").startswith(encoder)]
+    modules = [module for name, module in model.named_modules() if name and not (name + ".").startswith(encoder)]
     rows, width = model.get_input_embeddings().weight.shape
     # A decoder is known by its shape; it may be missing where the word embeddings are called instead (DeBERTa).
-    dense = [part for part in modules if isinstance(part, nn.Linear) and part.out_features != rows]
-    norm = [part for part in modules if isinstance(part, nn.LayerNorm)]
+    dense = [module for module in modules if isinstance(module, nn.Linear) and module.out_features != rows]
+    norm = [module for module in modules if isinstance(module, nn.LayerNorm)]
     if len(dense) > 1 or len(norm) > 1:
         raise ValueError(f"{type(model).__name__} has a head of another form.")
-    own = [tensor for name, tensor in model.named_parameters(remove_duplicate=False) if not name.startswith(encoder)]
-    biases = [tensor for tensor in own if tensor.shape == (rows,)]
-    weights = [tensor for tensor in own if tensor.shape == (rows, width) and not model.config.tie_word_embeddings]
-    named = ("transform_act_fn", "activation", "act")
-    activations = [getattr(part, name) for part in (model, *modules) for name in named if hasattr(part, name)]
-    # (XLM-)RoBERTa and MPNet call GELU as a function.
-    activation = next((each for each in activations if isinstance(each, nn.Module)), nn.GELU())
-    parts: Any = nn.Module()
-    parts.dense, parts.norm = (found[0] if found else nn.Identity() for found in (dense, norm))
-    parts.activation = activation if dense else nn.Identity()
-    parts.bias = biases[-1] if biases else None  # the decoder itself has the one that is added
-    parts.weight = weights[0] if weights else None
-    return parts
+
+    parameters = model.named_parameters(remove_duplicate=False)
+    of_head = [parameter for name, parameter in parameters if not name.startswith(encoder)]
+    biases = [parameter for parameter in of_head if parameter.shape == (rows,)]
+    weights = []
+    if not model.config.tie_word_embeddings:
+        weights = [parameter for parameter in of_head if parameter.shape == (rows, width)]
+    return _HeadParts(
+        dense=dense[0] if dense else nn.Identity(),
+        norm=norm[0] if norm else nn.Identity(),
+        activation=_find_activation([model, *modules]) if dense else nn.Identity(),
+        bias=biases[-1] if biases else None,  # the decoder itself has the one that is added
+        weight=weights[0] if weights else None,
+    )
+
+
+def _find_activation(modules: Sequence[nn.Module]) -> nn.Module:
+    """Return the first activation that is a module; (XLM-)RoBERTa and MPNet call GELU as a function."""
+    for module in modules:
+        for name in ("transform_act_fn", "activation", "act"):
+            activation = getattr(module, name, None)
+            if isinstance(activation, nn.Module):
+                return activation
+    return nn.GELU()
 
 
 def _load_head(config: Any, revision: str | None) -> tuple[dict[str, Tensor], str]:
@@ -222,19 +270,24 @@ def _load_head(config: Any, revision: str | None) -> tuple[dict[str, Tensor], st
         config: Configuration of the encoder.
         revision: Version on the Hub that the encoder was loaded from.
     """
-    place = str(config.name_or_path or "")
+    checkpoint = str(config.name_or_path or "")
     family = _empty_head(config)
-    if family is None or not family[1].state_dict():
-        return {}, "the encoder's word embeddings, and nothing else" if family else "new: its family has no such head"
-    origin = "new: no checkpoint is at hand" + (f" of {place}" if place and not Path(place).is_absolute() else "")
+    if family is None:
+        return {}, "new: its family has no such head"
+    if not family[1].state_dict():
+        return {}, "the encoder's word embeddings, and nothing else"
+    origin = "new: no checkpoint is at hand"
+    if checkpoint and not Path(checkpoint).is_absolute():
+        origin += f" of {checkpoint}"
+
     # Microsoft's checkpoints of DeBERTa have the head that transformers does not call the legacy one.
     forms: list[dict[str, Any]] = [{}, {"legacy": False}] if hasattr(config, "legacy") else [{}]
-    lacks_head_alone = False
+    lacks_only_head = False
     for form in forms:
         try:
             with torch.random.fork_rng(devices=[]), _held_reports() as reports:
                 model, report = AutoModelForMaskedLM.from_pretrained(
-                    place,
+                    checkpoint,
                     revision=revision,
                     cache_dir=os.environ.get("SENTENCE_TRANSFORMERS_HOME"),
                     local_files_only=True,
@@ -247,16 +300,16 @@ def _load_head(config: Any, revision: str | None) -> tuple[dict[str, Tensor], st
         missing = {*report["missing_keys"]}
         lacking = sorted(name for name in missing if not name.startswith(encoder))
         head = {name for name, _ in model.named_parameters() if not name.startswith(encoder)}
-        # A sentence encoder has all of its own weights and none of the head's: nothing is wrong with it, but
+        # A sentence encoder has all weights of the encoder and none of the head's: nothing is wrong with it, but
         # transformers calls such a checkpoint corrupted. Of any other, its report is shown.
-        lacks_head_alone = bool(head) and head <= missing == {*lacking} and not report["mismatched_keys"]
-        if not lacks_head_alone:
-            _show(reports)
+        lacks_only_head = bool(head) and head <= missing == {*lacking} and not report["mismatched_keys"]
+        if not lacks_only_head:
+            _show_records(reports)
         if not lacking:
-            return _take_apart(model).state_dict(), f"from the checkpoint {place}"
-        origin = f"new: the checkpoint {place} lacks {', '.join(lacking)}"
-    if lacks_head_alone:
-        name = Path(place).name if Path(place).is_dir() else place
+            return _find_head_parts(model).state_dict(), f"from the checkpoint {checkpoint}"
+        origin = f"new: the checkpoint {checkpoint} lacks {', '.join(lacking)}"
+    if lacks_only_head:
+        name = Path(checkpoint).name if Path(checkpoint).is_dir() else checkpoint
         logger.warning(f"{name} has no vocabulary head: a new one is trained (guide: New heads)")
     return {}, origin
 
@@ -276,13 +329,13 @@ def _held_reports() -> Iterator[list[logging.LogRecord]]:
         yield records
     except BaseException:
         source.removeFilter(hold)
-        _show(records)
+        _show_records(records)
         raise
     finally:
         source.removeFilter(hold)
 
 
-def _show(records: Sequence[logging.LogRecord]) -> None:
+def _show_records(records: Sequence[logging.LogRecord]) -> None:
     for record in records:
         logging.getLogger(record.name).handle(record)
 
@@ -291,22 +344,24 @@ def _vocabulary_index(ids: Sequence[int] | Tensor | None, size: int) -> Tensor |
     if ids is None:
         return None
     index = torch.as_tensor(ids, dtype=torch.long).cpu().flatten()
-    if not len(index) or len(index.unique()) != len(index) or not 0 <= int(index.min()) <= int(index.max()) < size:
+    distinct = len(index.unique())
+    in_vocabulary = len(index) > 0 and 0 <= int(index.min()) <= int(index.max()) < size
+    if distinct != len(index) or not in_vocabulary:
         raise ValueError(
             f"target_vocabulary must contain distinct ids of this tokenizer, 0..{size - 1}, at least one: got "
-            f"{len(index)} ids, {len(index.unique())} of them distinct."
+            f"{len(index)} ids, {distinct} of them distinct."
         )
     return index.sort().values
 
 
 class RepresentationTranslationHead(nn.Module):
-    r"""``K`` layers copied from the encoder's last ``K``, and a vocabulary head of its own over them.
+    r"""``K`` layers copied from the encoder's last ``K``, and a separate vocabulary head over them.
 
     .. math:: g(h, y) = \pi(W^T g^K(\cdots g^0(h, y))), \quad g^0 = (h_1 \dots h_{S_x}, [MASK] \times S_y)
 
     Of BERT-type layers the last computes queries for the reconstructed positions only: its states at the source
-    positions are not read. The values are those of the full layer. Other families' layers are called by their
-    own code, with the final normalization, relative or rotary positions around them in the encoder.
+    positions are not read. The values are those of the full layer. Other families' layers are called by the
+    family's code, with the final normalization, relative or rotary positions around them in the encoder.
 
     Args:
         backbone: The encoder whose layers are copied; adapters on them are merged into the copy.
@@ -314,7 +369,7 @@ class RepresentationTranslationHead(nn.Module):
         languages: Number of languages the head may have to write; above 1, a learned language embedding, starting
             at zero, is added to the reconstructed positions.
         target_vocabulary: Token ids the softmax ranges over, ascending and distinct. ``None``: the whole vocabulary.
-        tied: Score with the encoder's own word embeddings; otherwise with a copy that belongs to the head.
+        tied: Score with the encoder's word embeddings; otherwise with a copy that belongs to the head.
         head: Start of the vocabulary head, ``"auto"`` or ``"new"``; see :class:`VocabularyHead`.
         mask_id: Id of the mask token, whose embedding the head copies: a gradient into the encoder's table would be as
             large as the table.
@@ -388,15 +443,20 @@ class RepresentationTranslationHead(nn.Module):
             return backbone.run(list(self.layers), states, visible, position_ids)[:, start:]
         bias = visible[:, None, None, :]
         for layer in self.layers[:-1]:
-            states = self._layer(layer, states, states, bias)
-        return self._layer(self.layers[-1], states[:, start:], states, bias)
+            states = self._run_bert_layer(layer, states, states, bias)
+        return self._run_bert_layer(self.layers[-1], states[:, start:], states, bias)
 
-    def _layer(self, layer: nn.Module, hidden: Tensor, context: Tensor, mask: Tensor) -> Tensor:
-        attention = layer.attention
-        own = attention.self  # type: ignore[union-attr]
-        query, key, value = own.query(hidden), own.key(context), own.value(context)  # type: ignore[union-attr, operator]
-        query, key, value = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (query, key, value))
+    def _run_bert_layer(self, layer: nn.Module, hidden: Tensor, context: Tensor, mask: Tensor) -> Tensor:
+        """Compute a layer of BERT for the positions ``hidden``, which attend to those of ``context``."""
+        attention: Any = layer.attention
+        query = self._split_heads(attention.self.query(hidden))
+        key = self._split_heads(attention.self.key(context))
+        value = self._split_heads(attention.self.value(context))
         dropout = self.attention_dropout if self.training else 0.0
         mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
-        attended = attention.output(mixed.transpose(1, 2).flatten(2), hidden)  # type: ignore[union-attr, operator]
+        attended = attention.output(mixed.transpose(1, 2).flatten(2), hidden)
         return layer.output(layer.intermediate(attended), attended)  # type: ignore[operator]
+
+    def _split_heads(self, states: Tensor) -> Tensor:
+        """*Shape:* ``(batch, tokens, hidden)`` → ``(batch, heads, tokens, hidden / heads)``"""
+        return states.unflatten(-1, (self.heads, -1)).transpose(1, 2)

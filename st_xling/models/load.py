@@ -105,7 +105,7 @@ def keep_lower_case(model: BaseModel) -> None:
 
 
 def mark_loaded(model: Model) -> Model:
-    """The same model, made here or to be trained: what it is now is its own, and signatures need not name it."""
+    """The same model, made here or to be trained: as it is now it will be saved, and signatures need not name it."""
     cast_to_saved_dtype(model)
     if loaded(model) != Loaded():
         set_loaded(model, Loaded())
@@ -131,7 +131,7 @@ def load_sentence_transformer(
         revision: Branch, tag or commit of the Hub.
         dtype: Type of the weights, and so of all that is computed with them; ``None``: as saved.
         backend: Library that runs the transformer; ``"openvino"`` needs optimum.
-        trust_remote_code: Let the model's own code run.
+        trust_remote_code: Let code run that comes with the model.
     Raises:
         ValueError: A revision of a folder; else see :func:`loading`.
     """
@@ -140,12 +140,13 @@ def load_sentence_transformer(
         raise ValueError(
             f"revision (--revision) is for models of the Hub: got {revision!r} for the folder {name_or_path}."
         )
+    model_kwargs = None if dtype is None else {"dtype": getattr(torch, dtype)}
     with loading(name_or_path):
         with adapters_on_own_base(name_or_path) as path:
             model = kind(
                 path,
                 device=device,
-                model_kwargs=None if dtype is None else {"dtype": getattr(torch, dtype)},
+                model_kwargs=model_kwargs,
                 revision=revision,
                 backend=backend,
                 trust_remote_code=trust_remote_code,
@@ -193,7 +194,8 @@ def loading(name_or_path: str | Path) -> Iterator[None]:
     except Exception as error:
         # The kind of error is named where its message alone means little, as a KeyError's.
         text = first_line(error)
-        if not isinstance(error, (OSError, ValueError)) or not str(error).strip():
+        has_plain_message = isinstance(error, (OSError, ValueError)) and bool(str(error).strip())
+        if not has_plain_message:
             text = f"{type(error).__name__}: {text}"
         if "trust_remote_code=True" in str(error):
             message = (
@@ -218,15 +220,16 @@ def set_pooling(model: SentenceTransformer, pooling: str) -> None:
     Raises:
         ValueError: The model has no pooling module, or is a decoder, whose first token sees no other.
     """
-    places = [place for place, module in enumerate(model) if isinstance(module, PoolingModule)]
-    if not places:
+    poolings = [index for index, module in enumerate(model) if isinstance(module, PoolingModule)]
+    if not poolings:
         raise ValueError(f"it has no pooling module to set to {pooling!r}.")
     if pooling == "cls" and is_causal(token_encoder(model)):
         raise ValueError(
             f"pooling 'cls' gives all texts one embedding: {type(token_encoder(model)).__name__} is a decoder, whose "
             "first token sees no other; take 'mean', or none for the last token."
         )
-    model[places[0]] = PoolingModule(model[0].get_embedding_dimension(), pooling_mode=pooling)  # type: ignore[operator]
+    width = model[0].get_embedding_dimension()  # type: ignore[operator]
+    model[poolings[0]] = PoolingModule(width, pooling_mode=pooling)
 
 
 def pooling_of_bare(model: SentenceTransformer, pooling: Pooling | None) -> str | None:
@@ -237,14 +240,15 @@ def pooling_of_bare(model: SentenceTransformer, pooling: Pooling | None) -> str 
         pooling: Pooling that a recipe has for bare transformers.
 
     Returns:
-        ``"lasttoken"`` of a decoder, whose last token alone has seen the whole text; ``"mean"`` in place of ``"cls"``
-        where the tokenizer puts no token before a text (T5); else ``pooling``.
+        ``"lasttoken"`` of a decoder, where only the last token has seen the whole text; ``"mean"`` in place of
+        ``"cls"`` where the tokenizer puts no token before a text (T5); else ``pooling``.
     """
     if is_causal(token_encoder(model)):
         return "lasttoken"
     tokenizer: Any = model.tokenizer
-    before = tokenizer("a", verbose=False)["input_ids"][:1]
-    if pooling == "cls" and not {*before} & {*tokenizer.all_special_ids}:
+    first_ids = tokenizer("a", verbose=False)["input_ids"][:1]
+    begins_with_special = any(token_id in tokenizer.all_special_ids for token_id in first_ids)
+    if pooling == "cls" and not begins_with_special:
         return "mean"
     return pooling
 
@@ -254,24 +258,30 @@ def length_for_pairs(model: SentenceTransformer) -> int | None:
 
     Returns:
         :data:`PAIR_TOKENS` where the model reads more, such as 32,768, and one page among the sentences would make a
-        batch of hundreds of such rows; ``None`` where its own length is short enough, or without an end.
+        batch of hundreds of such rows; ``None`` where its length is short enough, or without an end.
     """
-    own = model.max_seq_length
-    return PAIR_TOKENS if own is not None and PAIR_TOKENS < own < math.inf else None
+    length = model.max_seq_length
+    if length is not None and PAIR_TOKENS < length < math.inf:
+        return PAIR_TOKENS
+    return None
 
 
 def limit_length(model: BaseModel, max_length: int) -> None:
     """Cut what ``model`` reads to ``max_length`` tokens, or ``ValueError`` if its positions do not reach that far."""
-    reach = longest_input(model)
-    if reach is not None and max_length > reach:
-        raise ValueError(f"max_length must be at most {reach}, this encoder's positions: got {max_length}.")
+    positions = longest_input(model)
+    if positions is not None and max_length > positions:
+        raise ValueError(f"max_length must be at most {positions}, this encoder's positions: got {max_length}.")
     if model.max_seq_length != math.inf:  # a bag of static embeddings has no positions to save
         model.max_seq_length = max_length
 
 
 def longest_input(model: BaseModel) -> int | None:
     """Tokens that the encoder's positions reach, special tokens included; ``None`` where they have no end."""
-    config = getattr(getattr(model[0], "auto_model", None), "config", None)
+    encoder = getattr(model[0], "auto_model", None)
+    config = getattr(encoder, "config", None)
     positions = getattr(config, "max_position_embeddings", None)
-    padding_idx = getattr(getattr(model[0].auto_model, "embeddings", None), "padding_idx", None) if config else None
-    return None if positions is None else positions - (0 if padding_idx is None else padding_idx + 1)
+    if positions is None:
+        return None
+    # (XLM-)RoBERTa counts positions from the one after the id of padding.
+    padding_idx = getattr(getattr(encoder, "embeddings", None), "padding_idx", None)
+    return positions if padding_idx is None else positions - (padding_idx + 1)

@@ -35,15 +35,15 @@ from st_xling.utils.lora_options import LoraOptions
 NAME = "default"
 CONFIG = "adapter_config.json"
 _POOLER = r"(.*\.)?pooler\..*"  # BERT's pooler, which no sentence embedding of ours passes through
-M = TypeVar("M", bound=nn.Module)
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
 def has_adapters(module: nn.Module) -> bool:
     """Return whether peft has wrapped any layer of ``module``."""
-    return next(_adapted(module), None) is not None
+    return next(_adapted_layers(module), None) is not None
 
 
-def merge_adapters(module: M) -> M:
+def merge_adapters(module: ModuleT) -> ModuleT:
     """Merge the active adapters into the layers they wrap, in place, and remove them.
 
     Args:
@@ -55,7 +55,7 @@ def merge_adapters(module: M) -> M:
     Raises:
         ValueError: Merging would give weights that are not finite.
     """
-    for _, _, layer in list(_adapted(module)):
+    for _, _, layer in list(_adapted_layers(module)):
         if hasattr(layer, "modules_to_save"):  # a head that is trained in full: its trained copy replaces it
             layer.original_module = layer.modules_to_save[layer.active_adapter]
         elif not layer.disable_adapters and not layer.merged:
@@ -73,29 +73,30 @@ def merge_lora(model: BaseModel) -> None:
     token_encoder(model).requires_grad_(True)
 
 
-def without_adapters(model: M) -> M:
+def without_adapters(model: ModuleT) -> ModuleT:
     """Return the base model below adapters that are not merged, which shares its weights with ``model``."""
     shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     card = getattr(model, "model_card_data", None)  # it knows the trainer
     return _unwrap_layers(copy.deepcopy(model, {**shared, id(card): card}))
 
 
-def plain_copy(layer: M) -> M:
+def plain_copy(layer: ModuleT) -> ModuleT:
     """Return a trainable copy that computes what ``layer`` does, without adapters and sharing nothing with it."""
     return merge_adapters(copy.deepcopy(layer)).requires_grad_(True)
 
 
-def _unwrap_layers(module: M) -> M:
-    for parent, name, layer in list(_adapted(module)):
+def _unwrap_layers(module: ModuleT) -> ModuleT:
+    for parent, name, layer in list(_adapted_layers(module)):
         below = layer.original_module if hasattr(layer, "original_module") else layer.get_base_layer()
         setattr(parent, name, below)
-    for part in module.modules():
-        if isinstance(part, PreTrainedModel) and getattr(part, "peft_config", None):
-            part.delete_adapter(list(part.peft_config))  # no layer has any: what is left is their configuration
+    for child in module.modules():
+        if isinstance(child, PreTrainedModel) and getattr(child, "peft_config", None):
+            # No layer has adapters any more: this removes their configuration.
+            child.delete_adapter(list(child.peft_config))
     return module
 
 
-def _adapted(module: nn.Module) -> Iterator[tuple[nn.Module, str, Any]]:
+def _adapted_layers(module: nn.Module) -> Iterator[tuple[nn.Module, str, Any]]:
     """Wrapped layers with their parents and names; not those inside another wrapped layer."""
     if sys.modules.get("peft") is None:  # nobody can have wrapped anything
         return
@@ -106,7 +107,7 @@ def _adapted(module: nn.Module) -> Iterator[tuple[nn.Module, str, Any]]:
         if isinstance(child, (BaseTunerLayer, ModulesToSaveWrapper)):
             yield module, name, child
         else:
-            yield from _adapted(child)
+            yield from _adapted_layers(child)
 
 
 def check_start(model: BaseModel, options: LoraOptions | None, *, given: bool) -> None:
@@ -155,22 +156,25 @@ def add_lora(model: BaseModel, options: LoraOptions, *, base: Path, seed: int = 
             f"LoRA adapts the layers of a transformer: the first module is {type(first).__name__}, which has none; "
             "train without it."
         )
-    _check_targets(token_encoder(model), options.target_modules)
-    heads = _classification_heads(token_encoder(model))
-    has_pooler = any(re.fullmatch(_POOLER, name) for name, _ in token_encoder(model).named_modules())
+    transformer = token_encoder(model)
+    _check_targets(transformer, options.target_modules)
+    heads = _classification_heads(transformer)
+    has_pooler = any(re.fullmatch(_POOLER, name) for name, _ in transformer.named_modules())
+    excluded = _POOLER if has_pooler else None  # peft warns where there is nothing to exclude
+    task_type = "SEQ_CLS" if heads else "FEATURE_EXTRACTION"
     config = LoraConfig(
         r=options.rank,
         lora_alpha=options.alpha,  # type: ignore[arg-type]
         lora_dropout=options.dropout,
         target_modules=options.target_modules,  # type: ignore[arg-type]
-        exclude_modules=_POOLER if has_pooler else None,  # peft warns where there is nothing to exclude
+        exclude_modules=excluded,
         modules_to_save=heads or None,
-        task_type="SEQ_CLS" if heads else "FEATURE_EXTRACTION",
+        task_type=task_type,
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model.add_adapter(config, NAME)
-    for weight in token_encoder(model).parameters():  # transformers gives adapters the type of the frozen weights
+    for weight in transformer.parameters():  # transformers gives adapters the type of the frozen weights
         if weight.requires_grad:
             weight.data = weight.data.to(torch.promote_types(weight.dtype, torch.float32))
     name_base(model, str(base.resolve()))
@@ -180,15 +184,20 @@ def _check_targets(transformer: nn.Module, targets: str | Sequence[str]) -> None
     """Raise ``ValueError`` for names that no linear layer has: peft adapts those that it finds, and says nothing."""
     if isinstance(targets, str):  # "all-linear", or a pattern, of which peft says whether anything matches
         return
-    linear = [name for name, part in transformer.named_modules() if isinstance(part, nn.Linear)]
+    linear = [name for name, module in transformer.named_modules() if isinstance(module, nn.Linear)]
     linear = [name for name in linear if not re.fullmatch(_POOLER, name)]
-    unknown = [target for target in targets if not any(f".{name}".endswith(f".{target}") for name in linear)]
+    unknown = [target for target in targets if not _names_any(target, linear)]
     if unknown:
-        known = sorted({name.rpartition(".")[2] for name in linear})
+        last_names = sorted({name.rpartition(".")[2] for name in linear})
         raise ValueError(
-            f"target_modules must name linear layers of {type(transformer).__name__}: it has {', '.join(known)}, got "
-            f"{', '.join(unknown)}."
+            f"target_modules must name linear layers of {type(transformer).__name__}: it has {', '.join(last_names)}, "
+            f"got {', '.join(unknown)}."
         )
+
+
+def _names_any(target: str, names: Sequence[str]) -> bool:
+    """Return whether a dotted name ends with ``target``: ``output.dense`` with ``dense``."""
+    return any(f".{name}".endswith(f".{target}") for name in names)
 
 
 def name_base(model: BaseModel, name: str) -> None:
@@ -207,9 +216,10 @@ def end_lora(model: BaseModel, options: LoraOptions, *, start: str | None, base:
     """
     if options.merge:
         merge_lora(model)
+    elif start is not None and not Path(start).exists():  # a Hub id
+        name_base(model, start)
     else:
-        is_hub_id = start is not None and not Path(start).exists()
-        name_base(model, str(start) if is_hub_id else str(base.resolve()))
+        name_base(model, str(base.resolve()))
 
 
 def own_base(folder: str | Path) -> Path | None:
@@ -224,28 +234,30 @@ def own_base(folder: str | Path) -> Path | None:
     path = Path(folder).resolve()
     if not (path / CONFIG).is_file():
         return None
-    of_the_model = [path / "training" / "base", *sorted(path.glob("training/stage-*/base"), key=_stage, reverse=True)]
-    of_a_checkpoint = [path.parent / "base"] if path.name.startswith("checkpoint-") else []
+    candidates = [path / "training" / "base"]
+    candidates += sorted(path.glob("training/stage-*/base"), key=_stage_number, reverse=True)
+    if path.name.startswith("checkpoint-"):
+        candidates.append(path.parent / "base")
     # `modules.json` is written with the model, so that a folder with it is complete.
-    bases = [base for base in (*of_the_model, *of_a_checkpoint) if (base / "modules.json").is_file()]
-    return next(iter(bases), None)
+    return next((base for base in candidates if (base / "modules.json").is_file()), None)
 
 
-def _stage(base: Path) -> int:
-    """The number of a stage, of the path of its base: stage-10 comes after stage-9."""
+def _stage_number(base: Path) -> int:
+    """The number of a stage, from the path of its base: stage-10 comes after stage-9."""
     return int(base.parent.name.rpartition("-")[2])
 
 
 @contextlib.contextmanager
 def adapters_on_own_base(folder: str) -> Iterator[str]:
-    """Yield the path to load a folder from, so that its adapters find the base that their own run keeps.
+    """Yield the path to load a folder from, so that its adapters find the base that their run keeps.
 
     ``adapter_config.json`` names the base by the path that it had when it was saved, or on the Hub. transformers would
     look nowhere else, so a folder that was moved, or whose first base was deleted, could not be loaded. The path that
     is yielded is a temporary folder of links with another ``adapter_config.json``.
 
     Args:
-        folder: Folder or Hub id of any model; one without adapters, or without a base of its own, is yielded as it is.
+        folder: Folder or Hub id of any model; one without adapters, or next to which no base is kept, is yielded as it
+            is.
 
     Raises:
         ValueError: Adapters of a folder that is missing.
@@ -290,8 +302,8 @@ def load_adapters(model: BaseModel, checkpoint: str | Path) -> None:
 
 def trained_share(model: nn.Module) -> str:
     """Describe how much of ``model`` is trained: ``"123,456 of 9,876,543 weights (1.2 %)"``."""
-    total = sum(part.numel() for part in model.parameters())
-    trained = sum(part.numel() for part in model.parameters() if part.requires_grad)
+    total = sum(parameter.numel() for parameter in model.parameters())
+    trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
     return f"{trained:,} of {total:,} weights ({100 * trained / total:.1f} %)"
 
 
@@ -300,6 +312,10 @@ def _classification_heads(transformer: nn.Module) -> list[str]:
     base = getattr(transformer, "base_model", transformer)
     if base is transformer:
         return []
-    pooler = ["pooler"] if isinstance(getattr(base, "pooler", None), nn.Module) else []
-    after = [name for name, part in transformer.named_children() if part is not base and [*part.parameters()]]
-    return [*pooler, *after]
+    names = []
+    if isinstance(getattr(base, "pooler", None), nn.Module):
+        names.append("pooler")
+    for name, child in transformer.named_children():
+        if child is not base and any(True for _ in child.parameters()):
+            names.append(name)
+    return names
