@@ -88,10 +88,11 @@ def fit_centering(vectors: Tensor, languages: Sequence[str], center: Center = "p
     check_choice("center", center, Center)
     if center == "none":
         return None
-    rows = _rows_by_language(languages, len(vectors))
+    rows_by_language = _rows_by_language(languages, len(vectors))
     units = F.normalize(vectors, dim=-1)
-    means = {code: units[own].mean(dim=0) for code, own in rows.items()}
-    return Centering(torch.stack([*means.values()]).mean(dim=0), means if center == "per_language" else {})
+    means = {code: units[rows].mean(dim=0) for code, rows in rows_by_language.items()}
+    joint = torch.stack([*means.values()]).mean(dim=0)
+    return Centering(joint, means if center == "per_language" else {})
 
 
 def find_centering(model: SentenceTransformer) -> Centering | None:
@@ -115,8 +116,12 @@ def apply_centering(model: SentenceTransformer, centering: Centering | None) -> 
         model: An encoder, which is not changed.
         centering: The new centering; ``None`` for none.
     """
-    before = list(model)[: -3 if find_centering(model) is not None else None]
-    return rebuilt(model, [*before, *([] if centering is None else centering.modules())])
+    modules = list(model)
+    if find_centering(model) is not None:
+        modules = modules[:-3]
+    if centering is not None:
+        modules += centering.modules()
+    return rebuilt(model, modules)
 
 
 def center_by_text(
@@ -143,30 +148,36 @@ def center_by_text(
     bare = apply_centering(model, None)
     if center == "per_language" and UNKNOWN in languages:
         raise ValueError("a mean for each language needs the languages of the text: got und; name them (zh-vi=PATH).")
-    # The means are of whole embeddings: a model cuts to truncate_dim after its last module.
-    whole = rebuilt(bare, list(bare))
-    whole.truncate_dim = None
-    (vectors,) = encode_columns(whole, [texts], batch_size=batch_size, show_progress_bar=show_progress_bar)
+    # The means are of untruncated embeddings: a model cuts to truncate_dim after its last module.
+    untruncated = rebuilt(bare, list(bare))
+    untruncated.truncate_dim = None
+    (vectors,) = encode_columns(untruncated, [texts], batch_size=batch_size, show_progress_bar=show_progress_bar)
     return apply_centering(bare, fit_centering(torch.from_numpy(vectors), languages, center))
 
 
 def language_routes(model: Any) -> list[str]:
     """Return the languages that a model centered by language has means of: tasks of ``encode``."""
     modules: list[Any] = list(model)[1:] if isinstance(model, nn.Sequential) else []
-    return sorted({name for module in modules if isinstance(module, Router) for name in module.sub_modules} - {JOINT})
+    routes: set[str] = set()
+    for module in modules:
+        if isinstance(module, Router):
+            routes.update(module.sub_modules)
+    return sorted(routes - {JOINT})
 
 
 def language_route(model: Any, language: str) -> str:
     """Return the task of ``encode`` for a language.
 
     Raises:
-        ValueError: A language without a mean of its own, or a model without such means.
+        ValueError: A language that has no mean, or a model without means by language.
     """
     routes = language_routes(model)
-    if (route := match_language(language, routes)) is None:
-        known = ", ".join(routes) or "none, since it is not centered by language"
+    route = match_language(language, routes)
+    if route is None:
+        available = ", ".join(routes) or "none, since it is not centered by language"
         raise ValueError(
-            f"language must be one that the model has a mean of: got {language!r}, and it has {known}; leave it out."
+            f"language must be one that the model has a mean of: got {language!r}, and it has {available}; "
+            "leave it out."
         )
     return route
 
@@ -174,9 +185,12 @@ def language_route(model: Any, language: str) -> str:
 def in_language(model: SentenceTransformer, language: str) -> SentenceTransformer:
     """Replace routers that have a route for ``language`` by that route, see :func:`language_routes`."""
     modules: list[Any] = []
-    for place, module in enumerate(model):
-        routed = place and isinstance(module, Router) and language in module.sub_modules
-        modules += module.sub_modules[language] if routed else [module]  # type: ignore[index]
+    for index, module in enumerate(model):
+        # The first module may be a router between encoders: its routes are no languages.
+        if index > 0 and isinstance(module, Router) and language in module.sub_modules:
+            modules += module.sub_modules[language]  # type: ignore[arg-type]
+        else:
+            modules.append(module)
     return rebuilt(model, modules)
 
 
@@ -185,19 +199,20 @@ def language_tasks(model: Any, languages: Sequence[str | None]) -> tuple[list[st
 
     Returns:
         A task of ``encode`` for each language (``None``: the joint mean, or a model without such routes), and whether a
-        language lacks a mean of its own in a model that has some; a warning names those.
+        language has no mean in a model that has some; a warning names those.
     """
     routes = language_routes(model)
     tasks = [match_language(code or "", routes) for code in languages]
-    joint = bool(routes) and None in tasks
-    if joint:
+    uses_joint_mean = bool(routes) and None in tasks
+    if uses_joint_mean:
         lacking = sorted({code or "no named language" for code, task in zip(languages, tasks) if task is None})
         logger.warning(
             "the model has means of %s: text of %s is centered by their joint mean; languages are named by the data, "
             "or by --source-language, --target-language and --language",
-            *(", ".join(routes), ", ".join(lacking)),
+            ", ".join(routes),
+            ", ".join(lacking),
         )
-    return tasks, joint
+    return tasks, uses_joint_mean
 
 
 def encode_columns(
@@ -222,17 +237,26 @@ def encode_columns(
         One array a column. *Shape:* ``(texts, dim)``
     """
     tasks = [None] * len(columns) if tasks is None else tasks
-    encoded: dict[str | None, tuple[np.ndarray, dict[str, int]]] = {}
-    for task in dict.fromkeys(tasks):
-        texts = sorted({text for own, column in zip(tasks, columns) if own == task for text in column})
-        # By modules and not by a task of encode: encode_query and encode_document have tasks of their own.
+    texts_by_task: dict[str | None, set[str]] = {}
+    for task, column in zip(tasks, columns):
+        texts_by_task.setdefault(task, set()).update(column)
+
+    embeddings: dict[str | None, np.ndarray] = {}
+    row_of_text: dict[str | None, dict[str, int]] = {}
+    for task, distinct in texts_by_task.items():
+        texts = sorted(distinct)
+        # By modules and not by a task of encode: encode_query and encode_document set a task themselves.
         routed = model if task is None else in_language(model, task)
-        embeddings = encode(routed, texts, role=role, batch_size=batch_size, show_progress_bar=show_progress_bar)
+        embeddings[task] = encode(routed, texts, role=role, batch_size=batch_size, show_progress_bar=show_progress_bar)
         if show_progress_bar:
             warn_of_truncated(count_truncated(model, texts, own_prompt(model, role)), len(texts), model)
-        encoded[task] = embeddings, {text: row for row, text in enumerate(texts)}
-    by_column = zip(map(encoded.__getitem__, tasks), columns)
-    return [embeddings[[row_of[text] for text in column]] for (embeddings, row_of), column in by_column]
+        row_of_text[task] = {text: row for row, text in enumerate(texts)}
+
+    encoded_columns = []
+    for task, column in zip(tasks, columns):
+        rows = [row_of_text[task][text] for text in column]
+        encoded_columns.append(embeddings[task][rows])
+    return encoded_columns
 
 
 def encode_by_language(
@@ -244,7 +268,7 @@ def encode_by_language(
     batch_size: int | None = None,
     show_progress_bar: bool = False,
 ) -> list[np.ndarray]:
-    """Encode columns of texts; a model that is centered by language, each by its language's mean.
+    """Encode columns of texts, each by the mean of its language where the model is centered by language.
 
     Args:
         model: Anything with sentence-transformers' ``encode``.
@@ -286,15 +310,17 @@ class Postprocessing:
         *Shape:* ``(texts, dim)`` → the same, or fewer dimensions
         """
         vectors = F.normalize(vectors, dim=-1)
-        result = {}
+        stages = {}
         if self.centering is not None:
-            vectors = result["centered"] = self.centering(vectors, language)
+            vectors = self.centering(vectors, language)
+            stages["centered"] = vectors
         for name, modules in self.projections.items():
-            vectors = result[name] = nn.Sequential(*modules)({"sentence_embedding": vectors})["sentence_embedding"]
-        return result
+            vectors = nn.Sequential(*modules)({"sentence_embedding": vectors})["sentence_embedding"]
+            stages[name] = vectors
+        return stages
 
     def apply(self, model: SentenceTransformer) -> SentenceTransformer:
-        """Append the steps to ``model``, in place of its own centering; weights before them are shared."""
+        """Append the steps to ``model``, in place of its centering; weights before them are shared."""
         centered = apply_centering(model, self.centering)
         first = [Normalize()] if self.centering is None else []
         return rebuilt(centered, [*centered, *first, *itertools.chain(*self.projections.values())])
@@ -343,42 +369,60 @@ def fit_postprocessing(
         raise ValueError("nothing to do: ask for a centering, languages removed, whitening or fewer dimensions.")
     if dim is not None and not 1 <= dim <= width:
         raise ValueError(f"dim must be from 1 to {width}, the model's dimensions: got {dim}.")
-    needed = max(width if whiten else 0, dim or 0)
+    needed = width if whiten else dim or 0  # dim is at most the width
     if needed and len(vectors) <= needed:
         verb = "whitening" if whiten else "choosing"
         raise ValueError(f"{verb} {needed} dimensions needs more texts than that: got {len(vectors)}; give more.")
     # A small model's covariances need float64.
     units = F.normalize(vectors.double(), dim=-1)
-    rows = _rows_by_language(languages, len(vectors))
-    centering = center if isinstance(center, Centering) or center is None else fit_centering(units, languages, center)
+    rows_by_language = _rows_by_language(languages, len(vectors))
+    if isinstance(center, Centering) or center is None:
+        centering = center
+    else:
+        centering = fit_centering(units, languages, center)
     if centering is not None:
         means = {code: mean.float() for code, mean in centering.languages.items()}
         centering = Centering(centering.joint.float(), means)
-        for code, own in rows.items():
-            units[own] = centering(units[own], code)
+        for code, rows in rows_by_language.items():
+            units[rows] = centering(units[rows], code)
     projections = {}
     if remove_languages:
-        centers = torch.stack([units[own].mean(dim=0) for own in rows.values()])
-        _, scales, directions = torch.linalg.svd(centers - centers.mean(dim=0), full_matrices=False)
-        away = directions[scales > 1e-6 * scales[0].clamp(min=1e-6)]
-        kept = torch.eye(width) - (away.T @ away).float()
-        projections["languages removed"] = [_dense(kept, torch.zeros(width)), Normalize()]
-        units = F.normalize(units @ kept.double().T, dim=-1)
+        projection = _fit_language_removal(units, rows_by_language)
+        projections["languages removed"] = [_dense(projection, torch.zeros(width)), Normalize()]
+        units = F.normalize(units @ projection.double().T, dim=-1)
     if whiten or dim is not None:
-        from sklearn.covariance import ledoit_wolf
-
+        steps = []
+        if whiten:
+            steps.append("whitened")
+        if dim is not None:
+            steps.append(f"{dim} dimensions")
         mean = units.mean(dim=0)
-        if whiten:
-            covariance = torch.from_numpy(ledoit_wolf((units - mean).numpy(), assume_centered=True)[0])
-        else:
-            covariance = torch.cov(units.T, correction=0)
-        variances, directions = torch.linalg.eigh(covariance)
-        chosen, steps = directions.flip(1)[:, :dim].T, [] if dim is None else [f"{dim} dimensions"]
-        if whiten:
-            chosen = chosen / variances.flip(0)[:dim, None].clamp(min=1e-12).sqrt()
-            steps.insert(0, "whitened")
-        projections[", ".join(steps)] = [_dense(chosen, -(chosen @ mean)), Normalize()]
+        directions = _fit_directions(units, mean, whiten=whiten, dim=dim)
+        projections[", ".join(steps)] = [_dense(directions, -(directions @ mean)), Normalize()]
     return Postprocessing(centering, projections)
+
+
+def _fit_language_removal(units: Tensor, rows_by_language: Mapping[str, list[int]]) -> Tensor:
+    """Fit the projection away from the directions in which the languages' means differ. *Shape:* ``(dim, dim)``"""
+    centers = torch.stack([units[rows].mean(dim=0) for rows in rows_by_language.values()])
+    _, scales, directions = torch.linalg.svd(centers - centers.mean(dim=0), full_matrices=False)
+    removed = directions[scales > 1e-6 * scales[0].clamp(min=1e-6)]
+    return torch.eye(units.shape[1]) - (removed.T @ removed).float()
+
+
+def _fit_directions(units: Tensor, mean: Tensor, *, whiten: bool, dim: int | None) -> Tensor:
+    """Fit the ``dim`` directions of most variance, scaled to variance 1 for whitening. *Shape:* ``(dim, width)``"""
+    from sklearn.covariance import ledoit_wolf
+
+    if whiten:
+        covariance = torch.from_numpy(ledoit_wolf((units - mean).numpy(), assume_centered=True)[0])
+    else:
+        covariance = torch.cov(units.T, correction=0)
+    variances, directions = torch.linalg.eigh(covariance)  # ascending
+    chosen = directions.flip(1)[:, :dim].T
+    if whiten:
+        chosen = chosen / variances.flip(0)[:dim, None].clamp(min=1e-12).sqrt()
+    return chosen
 
 
 def _rows_by_language(languages: Sequence[str], total: int) -> dict[str, list[int]]:
@@ -391,12 +435,14 @@ def _rows_by_language(languages: Sequence[str], total: int) -> dict[str, list[in
 
 
 def _dense(weight: Tensor, bias: Tensor) -> Dense:
-    out, dim = weight.shape
-    weight, bias = (part.detach().cpu().float().contiguous() for part in (weight, bias))
-    return Dense(dim, out, activation_function=nn.Identity(), init_weight=weight, init_bias=bias)
+    outputs, inputs = weight.shape
+    weight = weight.detach().cpu().float().contiguous()
+    bias = bias.detach().cpu().float().contiguous()
+    return Dense(inputs, outputs, activation_function=nn.Identity(), init_weight=weight, init_bias=bias)
 
 
 def _is_shift(module: Any) -> bool:
+    """Return whether a module only adds a vector, as that of :meth:`Centering.modules`."""
     if not isinstance(module, Dense) or module.linear.bias is None or module.in_features != module.out_features:
         return False
     weight = module.linear.weight

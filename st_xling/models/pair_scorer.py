@@ -6,6 +6,7 @@ characters, and with passages alone cut.
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -24,6 +25,7 @@ from st_xling.utils.precision import warn_of_slow_bfloat16
 from st_xling.utils.terminal import progress_bar
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
     from typing_extensions import Unpack
 
 # A tokenizer without a length names a huge number.
@@ -54,7 +56,7 @@ class PairScorer:
     Args:
         model: A cross-encoder with one label, on the device where it is to work.
         token_budget: Maximum number of rows of a batch times tokens of its longest row; one row is always allowed.
-        autocast: ``"bfloat16"`` or ``"float16"`` to compute in; the model's own type by default.
+        autocast: ``"bfloat16"`` or ``"float16"`` to compute in; the type of the model's weights by default.
         long_queries: ``"error"``, or ``"lowest"``: minus infinity for a pair whose query, never cut, leaves no room for
             a passage.
         progress: Show a bar on stderr.
@@ -64,8 +66,10 @@ class PairScorer:
     Attributes:
         cut_passages: Number of pairs scored so far whose passage was cut to the model's length.
     Example:
-        >>> PairScorer(model).score([("Who?", "He."), ("Who?", "There.")])                  # doctest: +SKIP
-        array([0.93, 0.02], dtype=float32)
+        >>> from st_xling.models.cross_encoders import tiny_cross_encoder
+        >>> model = tiny_cross_encoder(["Who?", "He.", "There."], vocabulary=100, hidden_size=16)
+        >>> PairScorer(model).score([("Who?", "He."), ("Who?", "There.")]).shape
+        (2,)
     """
 
     def __init__(
@@ -84,13 +88,19 @@ class PairScorer:
         if autocast == "bfloat16":
             warn_of_slow_bfloat16(model.device.type)
         self.model = model
-        self.token_budget = token_budget or (CPU_TOKENS if model.device.type == "cpu" else GPU_TOKENS)
+        default_budget = CPU_TOKENS if model.device.type == "cpu" else GPU_TOKENS
+        self.token_budget = token_budget or default_budget
         self.activation = model.activation_fn or torch.nn.Identity()
-        self.autocast, self.long_queries, self.progress = autocast, long_queries, progress
+        self.autocast = autocast
+        self.long_queries = long_queries
+        self.progress = progress
         self.cut_passages = 0
         self._tokenizer = _plain_tokenizer(model)
-        limits = (model.max_seq_length, getattr(model.config, "max_position_embeddings", None))
-        self._limit = next((int(limit) for limit in limits if limit is not None and limit < _NO_LIMIT), None)
+        #: Tokens of a pair; ``None`` where neither tokenizer nor positions have an end.
+        self._limit: int | None = None
+        for limit in (model.max_seq_length, getattr(model.config, "max_position_embeddings", None)):
+            if self._limit is None and limit is not None and limit < _NO_LIMIT:
+                self._limit = int(limit)
 
     def score(self, pairs: Sequence[tuple[str, str]], *, raw: bool = False) -> np.ndarray:
         """Score pairs of query and passage, in their order, float32. *Shape:* ``(pairs,)``
@@ -101,44 +111,57 @@ class PairScorer:
         Raises:
             ValueError: With ``long_queries="error"``, for a query that leaves no room for a passage.
         """
-        prompt, limit = own_prompt(self.model), self._limit or sys.maxsize
-        check_texts(self.model, list(dict.fromkeys(text for pair in pairs for text in pair)), prompt=prompt)
-        queries, passages = pair_sizes(
+        prompt = own_prompt(self.model)
+        limit = self._limit or sys.maxsize
+        check_texts(self.model, list(dict.fromkeys(itertools.chain.from_iterable(pairs))), prompt=prompt)
+        query_sizes, passage_sizes = pair_sizes(
             self._tokenizer, [prompt + query for query, _ in pairs], [passage for _, passage in pairs]
         )
-        lengths, long = queries + passages, queries >= limit
-        if long.any() and self.long_queries == "error":
-            found = list(dict.fromkeys(pairs[place][0] for place in np.flatnonzero(long).tolist()))
+        lengths = query_sizes + passage_sizes
+        too_long = query_sizes >= limit
+        if too_long.any() and self.long_queries == "error":
+            queries = list(dict.fromkeys(pairs[row][0] for row in np.flatnonzero(too_long).tolist()))
             raise ValueError(
-                f"expected queries that leave room for a passage in the model's {limit} tokens: got {len(found)} that "
-                f"do not, the first of them {found[0][:60]!r}; shorten them, or use a model that reads more."
+                f"expected queries that leave room for a passage in the model's {limit} tokens: got {len(queries)} "
+                f"that do not, the first of them {queries[0][:60]!r}; shorten them, or use a model that reads more."
             )
-        self.cut_passages += int(((lengths > limit) & ~long).sum())
-        result = np.full(len(pairs), -np.inf, dtype=np.float32)
+        self.cut_passages += int(((lengths > limit) & ~too_long).sum())
+
         lengths = np.minimum(lengths, limit)
         order = np.argsort(-lengths, kind="stable")
-        order = order[~long[order]]
-        cut = {"text": {**ONLY_PASSAGES, **({} if self._limit is None else {"max_length": limit})}}
+        order = order[~too_long[order]]
+        scores = np.full(len(pairs), -np.inf, dtype=np.float32)
+        batch_scores = self._predict(pairs, order, lengths, raw=raw)
+        if batch_scores:
+            scores[order] = torch.cat(batch_scores).float().cpu().numpy()
+        return scores
+
+    def _predict(
+        self, pairs: Sequence[tuple[str, str]], order: np.ndarray, lengths: np.ndarray, *, raw: bool
+    ) -> list[Tensor]:
+        """Score the pairs of ``order``, whose lengths descend, in batches; the scores of each batch."""
+        text_options: dict[str, Any] = dict(ONLY_PASSAGES)
+        if self._limit is not None:
+            text_options["max_length"] = self._limit
+        activation = torch.nn.Identity() if raw else self.activation
         casting: Any = nullcontext()
         if self.autocast is not None:
             casting = torch.autocast(self.model.device.type, dtype=getattr(torch, self.autocast))
-        parts: list[Tensor] = []
+        scores: list[Tensor] = []
         with casting, progress_bar(total=len(order), unit="pairs", desc="scoring", show=self.progress) as bar:
             for batch in batches(lengths[order], self.token_budget):
                 # Tensors stay on the device: waiting for each batch would leave it idle.
-                part = self.model.predict(
-                    [pairs[place] for place in order[batch]],
+                batch_scores = self.model.predict(
+                    [pairs[row] for row in order[batch]],
                     batch_size=len(pairs),
-                    activation_fn=torch.nn.Identity() if raw else self.activation,
+                    activation_fn=activation,
                     convert_to_tensor=True,
                     show_progress_bar=False,
-                    processing_kwargs=cut,
+                    processing_kwargs={"text": text_options},
                 )
-                parts.append(part)
-                bar.update(len(part))
-        if parts:
-            result[order] = torch.cat(parts).float().cpu().numpy()
-        return result
+                scores.append(batch_scores)
+                bar.update(len(batch_scores))
+        return scores
 
     def activate(self, logits: np.ndarray) -> np.ndarray:
         """Apply the activation to raw scores, float32. *Shape:* that of ``logits``"""
@@ -178,12 +201,15 @@ def rerank(
     Raises:
         ValueError: For ``top_k`` below 1, or as :meth:`PairScorer.score`.
     Example:
-        >>> rerank(model, "Wer?", ["There.", "He."], top_k=1)                               # doctest: +SKIP
-        [RankedPassage(index=1, score=0.93)]
+        >>> from st_xling.models.cross_encoders import tiny_cross_encoder
+        >>> model = tiny_cross_encoder(["Wer?", "He.", "There."], vocabulary=100, hidden_size=16)
+        >>> len(rerank(model, "Wer?", ["There.", "He."], top_k=1))
+        1
     """
     check_top_k(top_k)
     scorer = PairScorer(model, **options)
-    return ranked(scorer, scorer.score([(query, passage) for passage in passages], raw=True), top_k)
+    logits = scorer.score([(query, passage) for passage in passages], raw=True)
+    return ranked(scorer, logits, top_k)
 
 
 def ranked(scorer: PairScorer, logits: np.ndarray, top_k: int | None) -> list[RankedPassage]:
@@ -206,17 +232,21 @@ def check_top_k(top_k: int | None) -> None:
         raise ValueError(f"top_k must be 1 or more: got {top_k}; leave it out for all passages.")
 
 
-def _plain_tokenizer(model: CrossEncoder) -> Any:
+def _plain_tokenizer(model: CrossEncoder) -> PreTrainedTokenizerBase:
     """Return the tokenizer of a model that reads pairs of texts as they are."""
     module = model[0]
-    options = {name: dict(values) for name, values in (getattr(module, "processing_kwargs", None) or {}).items()}
-    options.get("text", {}).pop("truncation", None)  # passages alone are cut here
-    if "message" in getattr(module, "modality_config", {}) or any(options.values()) or model.tokenizer is None:
+    processing_kwargs = getattr(module, "processing_kwargs", None) or {}
+    options = {name: dict(values) for name, values in processing_kwargs.items()}
+    options.get("text", {}).pop("truncation", None)  # only passages are cut here
+    has_template = "message" in getattr(module, "modality_config", {})
+    if has_template or any(options.values()) or model.tokenizer is None:
         raise ValueError("expected a cross-encoder of plain pairs of texts: got one with a template or processor.")
     return model.tokenizer
 
 
-def pair_sizes(tokenizer: Any, queries: Sequence[str], passages: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+def pair_sizes(
+    tokenizer: PreTrainedTokenizerBase, queries: Sequence[str], passages: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
     """Count the tokens of each query, with the special tokens of a pair, and of each passage, both uncut.
 
     Args:
@@ -226,10 +256,12 @@ def pair_sizes(tokenizer: Any, queries: Sequence[str], passages: Sequence[str]) 
     Returns:
         *Shape:* ``(pairs,)`` both, int64
     """
-    texts, sizes = list(dict.fromkeys((*queries, *passages))), dict[str, int]()
+    texts = list(dict.fromkeys((*queries, *passages)))
+    sizes: dict[str, int] = {}
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
-        part = texts[start : start + _TEXTS_AT_ONCE]
-        rows = tokenizer(part, add_special_tokens=False, truncation=False, padding=False, verbose=False)["input_ids"]
-        sizes.update(zip(part, map(len, rows)))
-    first, second = (np.array([sizes[text] for text in side], np.int64) for side in (queries, passages))
-    return first + tokenizer.num_special_tokens_to_add(pair=True), second
+        chunk = texts[start : start + _TEXTS_AT_ONCE]
+        ids = tokenizer(chunk, add_special_tokens=False, truncation=False, padding=False, verbose=False)["input_ids"]
+        sizes.update(zip(chunk, map(len, ids)))
+    query_sizes = np.array([sizes[text] for text in queries], np.int64)
+    passage_sizes = np.array([sizes[text] for text in passages], np.int64)
+    return query_sizes + tokenizer.num_special_tokens_to_add(pair=True), passage_sizes

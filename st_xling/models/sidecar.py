@@ -23,16 +23,16 @@ from st_xling.utils.resumable import ResumableFolder
 _CARD = "README.md"
 #: Files of ours that may name places on this machine; in what is published they do not.
 RECORDS = ("results.json", "mining.json", "training/run.json")
-_PICTURES = ("pictures/accuracy_by_language.png", "pictures/score_histogram.png", "pictures/cosines.png")
+_PICTURE_FILES = ("pictures/accuracy_by_language.png", "pictures/score_histogram.png", "pictures/cosines.png")
 #: Files that commands add to a model: they belong to its weights alone. ``card.json`` is the user's.
-OF_THE_WEIGHTS = (_CARD, "results.json", "mining.json", *_PICTURES)
+OF_THE_WEIGHTS = (_CARD, "results.json", "mining.json", *_PICTURE_FILES)
 _MODEL_FILES = (".safetensors", ".bin", ".json", ".txt", ".model", ".py")
 _NO_MODULES = ("training", "eval", "pictures", "onnx", "openvino", ".git", ".cache")
 #: Texts whose embeddings tell apart models of backends that do not show their weights.
 PROBES = ["The cat sleeps.", "Die Katze schläft.", "猫在睡觉。", "القطة نائمة."]
 
 
-def card_metadata(name: str | Path) -> dict[str, Any]:
+def saved_card_metadata(name: str | Path) -> dict[str, Any]:
     """Return the YAML of the card of a folder, or of a model of the Hub that was fetched before; else nothing."""
     card: Any = Path(name) / _CARD
     try:
@@ -45,7 +45,7 @@ def card_metadata(name: str | Path) -> dict[str, Any]:
 
 def card_terms(name: str | Path) -> dict[str, str]:
     """Licence and base model, as far as such a card names one of each: what a copy of the model has to repeat."""
-    metadata = card_metadata(name)
+    metadata = saved_card_metadata(name)
     terms = ("license", "license_name", "license_link", "base_model")
     return {term: metadata[term] for term in terms if isinstance(metadata.get(term), str)}
 
@@ -64,8 +64,10 @@ def model_folder(out: str | Path, source: str, key: str, *, overwrite: bool = Fa
     """
     out = Path(out)
     if Path(source).is_dir():
-        there, goal = Path(source).resolve(), out.resolve()
-        if there == goal or there in goal.parents or goal in there.parents:
+        source_folder = Path(source).resolve()
+        out_folder = out.resolve()
+        is_inside = source_folder in out_folder.parents or out_folder in source_folder.parents
+        if source_folder == out_folder or is_inside:
             raise ValueError(f"--out must lie apart from the model, which stays as it is: got {out} for {source}.")
     with ResumableFolder(out, name="--out", instead="choose another --out", record="training/done.json") as folder:
         folder.check_free()
@@ -133,7 +135,10 @@ def model_fingerprint(model: Any) -> str:
     digest.update(json.dumps(settings, sort_keys=True, default=str).encode("utf-8"))
     backend = getattr(model, "backend", "torch")
     if backend != "torch":  # its weights are not torch's: identified by what it computes
-        scores = model.predict([(text, text) for text in PROBES]) if hasattr(model, "predict") else model.encode(PROBES)
+        if hasattr(model, "predict"):
+            scores = model.predict([(text, text) for text in PROBES])
+        else:
+            scores = model.encode(PROBES)
         digest.update(f"{backend} {np.round(scores, 3).tolist()}".encode())
     # Where token states are pooled, the transformer's own pooler is computed and left; a checkpoint without one gets
     # another, of random weights, each time it is loaded.
@@ -162,13 +167,14 @@ def saved_fingerprint(name_or_path: str, *, revision: str | None = None) -> str 
         return _cached_commit(name_or_path, revision)
     base = own_base(folder)
     digest = hashlib.sha256()
-    for root in (folder, *([] if base is None else [base])):
+    roots = [folder] if base is None else [folder, base]
+    for root in roots:
         for path in sorted(root.rglob("*")):
             relative = path.relative_to(root)
             name = relative.as_posix()
-            belongs = path.suffix in _MODEL_FILES and relative.parts[0] not in _NO_MODULES and path.is_file()
+            is_model_file = path.suffix in _MODEL_FILES and relative.parts[0] not in _NO_MODULES and path.is_file()
             # Files that name the folder of adapters' base, or that commands write next to a model, are no part of it.
-            if belongs and name not in (*OF_THE_WEIGHTS, "card.json", ADAPTER_CONFIG):
+            if is_model_file and name not in (*OF_THE_WEIGHTS, "card.json", ADAPTER_CONFIG):
                 digest.update(f"{name} {file_sha256(path)}\n".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 
@@ -185,17 +191,20 @@ def _cached_commit(repo_id: str, revision: str | None) -> str | None:
 
 
 def _settings(module: Any) -> Any:
-    if hasattr(module, "auto_model"):  # its own settings name paths and versions; weights and vocabulary are hashed
+    if hasattr(module, "auto_model"):  # its settings name paths and versions; weights and vocabulary are hashed
         config = module.auto_model.config.to_dict()
         return {key: value for key, value in config.items() if key not in ("_name_or_path", "transformers_version")}
     return _text_keys(module.get_config_dict()) if hasattr(module, "get_config_dict") else str(module)
 
 
 def _text_keys(value: Any) -> Any:
-    """JSON has no tuples as keys, which a ``Router`` has."""
+    """Turn keys that are tuples into text: a ``Router`` has such keys, which JSON has not."""
     if not isinstance(value, dict):
         return value
-    return {str(key) if isinstance(key, tuple) else key: _text_keys(part) for key, part in value.items()}
+    result = {}
+    for key, inner in value.items():
+        result[str(key) if isinstance(key, tuple) else key] = _text_keys(inner)
+    return result
 
 
 def _vocabulary(tokenizer: Any) -> Any:

@@ -88,6 +88,7 @@ def tiny_encoder(
         seed=seed,
     )
     tokenizer = train_tokenizer(texts, vocabulary=vocabulary, architecture=architecture)
+    segments = 2 if architecture == "bert" else 1
     config = AutoConfig.for_model(
         architecture,
         vocab_size=len(tokenizer),
@@ -96,7 +97,7 @@ def tiny_encoder(
         num_attention_heads=heads,
         intermediate_size=4 * hidden_size,
         max_position_embeddings=max_length + 2,  # XLM-R counts from 2
-        type_vocab_size=2 if architecture == "bert" else 1,
+        type_vocab_size=segments,
         hidden_dropout_prob=dropout,
         attention_probs_dropout_prob=dropout,
         pad_token_id=tokenizer.pad_token_id,
@@ -162,15 +163,18 @@ def train_tokenizer(
         show_progress=False,
     )
     core.train_from_iterator(texts, trainer)
-    cls, sep = special["cls"], special["sep"]
+    cls = special["cls"]
+    sep = special["sep"]
     core.post_processor = processors.TemplateProcessing(
         single=f"{cls} $A {sep}",
         pair=f"{cls} $A {sep} $B:1 {sep}:1",
         special_tokens=[(token, core.token_to_id(token)) for token in (cls, sep)],
     )
-    segments = ["token_type_ids"] if architecture == "bert" else []
+    inputs = ["input_ids", "attention_mask"]
+    if architecture == "bert":
+        inputs.insert(1, "token_type_ids")
     return PreTrainedTokenizerFast(
         tokenizer_object=core,
-        model_input_names=["input_ids", *segments, "attention_mask"],
+        model_input_names=inputs,
         **{f"{name}_token": token for name, token in special.items()},
     )

@@ -17,13 +17,13 @@ from torch import nn
 
 logger = logging.getLogger(__name__)
 
-BATCH_TEXTS = 1000
+#: Texts that are tokenized at a time.
+TEXTS_PER_CHECK = 1000
 
 
 def embedding_rows(model: nn.Module) -> int | None:
     """Number of rows of the word embeddings of a model's first transformer; ``None`` if it has no such table."""
-    modules: Any = model.modules()
-    encoder = next((part.auto_model for part in modules if isinstance(part, Transformer)), None)
+    encoder = next((module.auto_model for module in model.modules() if isinstance(module, Transformer)), None)
     table = encoder.get_input_embeddings() if isinstance(encoder, nn.Module) else None  # type: ignore[operator]
     return table.num_embeddings if isinstance(table, nn.Embedding) else None
 
@@ -36,7 +36,7 @@ def tokens_without_row(tokenizer: Any, rows: int) -> dict[str, int]:
     highest = max([len(tokenizer) - 1, *added])
     if highest < rows:  # without the vocabulary, which takes a tenth of a second to list
         return {}
-    return {token: number for token, number in tokenizer.get_vocab().items() if number >= rows}
+    return {token: token_id for token, token_id in tokenizer.get_vocab().items() if token_id >= rows}
 
 
 def check_ids(tokenizer: Any, rows: int | None, ids: Iterable[int]) -> None:
@@ -49,7 +49,7 @@ def check_ids(tokenizer: Any, rows: int | None, ids: Iterable[int]) -> None:
     """
     if rows is None:
         return
-    beyond = sorted({number for number in ids if number >= rows})
+    beyond = sorted({token_id for token_id in ids if token_id >= rows})
     if beyond:
         raise ValueError(
             f"the tokenizer has {len(tokenizer):,} tokens, the embeddings {rows:,} rows: "
@@ -72,8 +72,8 @@ def check_texts(model: Any, texts: Sequence[str], *, prompt: str | None = None) 
         return
     limit = model.max_seq_length
     cut: dict[str, Any] = {} if limit is None else {"truncation": True, "max_length": limit}
-    for start in range(0, len(texts), BATCH_TEXTS):
-        batch = [(prompt or "") + text for text in texts[start : start + BATCH_TEXTS]]
+    for start in range(0, len(texts), TEXTS_PER_CHECK):
+        batch = [(prompt or "") + text for text in texts[start : start + TEXTS_PER_CHECK]]
         ids_of_texts = tokenizer(batch, verbose=False, return_attention_mask=False, **cut)["input_ids"]
         check_ids(tokenizer, rows, itertools.chain.from_iterable(ids_of_texts))
 
@@ -96,8 +96,8 @@ def prepare_tokenizer(model: Any) -> None:
         return
     if tokenizer.pad_token_id is None or tokenizer.pad_token_id >= rows:
         configured = getattr(model[0].auto_model.config, "pad_token_id", None)
-        ids = [configured, tokenizer.eos_token_id, tokenizer.sep_token_id, tokenizer.unk_token_id]
-        usable = [number for number in ids if isinstance(number, int) and 0 <= number < rows]
+        candidates = [configured, tokenizer.eos_token_id, tokenizer.sep_token_id, tokenizer.unk_token_id]
+        usable = [token_id for token_id in candidates if isinstance(token_id, int) and 0 <= token_id < rows]
         tokens = [token for token in map(tokenizer.convert_ids_to_tokens, usable) if token]
         if not tokens:
             raise ValueError(

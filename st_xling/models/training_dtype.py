@@ -17,7 +17,7 @@ from st_xling.models.backbones import token_encoder
 
 logger = logging.getLogger(__name__)
 
-_SHORT = (torch.bfloat16, torch.float16)
+_HALF_PRECISION = (torch.bfloat16, torch.float16)
 
 
 def train_in_float32(model: nn.Module, *losses: nn.Module, keep_adapted: bool = False) -> None:
@@ -56,11 +56,11 @@ def to_float32(*modules: nn.Module, kept: Collection[int] = ()) -> torch.dtype |
     stored = None
     for module in modules:
         for tensor in (*module.parameters(), *module.buffers()):
-            if tensor.dtype in _SHORT and id(tensor) not in kept:
+            if tensor.dtype in _HALF_PRECISION and id(tensor) not in kept:
                 stored = tensor.dtype
                 tensor.data = tensor.data.float()
-        for part in module.modules():
+        for child in module.modules():
             # The scale of Gemma's embeddings was rounded with them, and is computed anew when the model is loaded.
-            if hasattr(part, "scalar_embed_scale") and part.embed_scale.dtype == torch.float32:
-                part.embed_scale.fill_(part.scalar_embed_scale)  # type: ignore[operator, arg-type]
+            if hasattr(child, "scalar_embed_scale") and child.embed_scale.dtype == torch.float32:
+                child.embed_scale.fill_(child.scalar_embed_scale)  # type: ignore[operator, arg-type]
     return stored
