@@ -158,14 +158,14 @@ def centered(
     """
     from st_xling.data import load_data_specs
     from st_xling.models import normalization
-    from st_xling.models.view import with_options
+    from st_xling.models.view import with_signed_options
     from st_xling.utils.signature import sha8
 
     how, own = options.center, normalization.find_centering(model)
     if how is None or (how == "none" and own is None):
         return model
     if how == "none":
-        return with_options(normalization.apply_centering(model, None), center="none")
+        return with_signed_options(normalization.apply_centering(model, None), center="none")
     if options.center_text:
         read = load_data_specs(options.center_text, identify=True)
         sides = [(part, side) for part in read.values() for side in ("source", "target")]
@@ -187,4 +187,4 @@ def centered(
         raise ValueError(
             f"--center language needs a mean for each language: {where} has none for {', '.join(sorted(lacking))}."
         )
-    return with_options(result, center=f"{how}@{where}")
+    return with_signed_options(result, center=f"{how}@{where}")

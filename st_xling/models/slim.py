@@ -52,17 +52,18 @@ class SlimReport:
     def table(self) -> str:
         """Format sizes and parity as plain text."""
         report = self.content["report"]
-        rows = [
-            [name, size["before"], size["after"], 100 * size["after"] / size["before"]]
-            for name, size in report["size"].items()
-        ]
-        same = report["parity"]
+        rows = []
+        for name, size in report["size"].items():
+            remaining_percent = 100 * size["after"] / size["before"]
+            rows.append([name, size["before"], size["after"], remaining_percent])
+        texts = [f"{language} {count:,}" for language, count in report["texts"].items()]
+        parity = report["parity"]
         lines = [
             format_table(["", "before", "after", "left, %"], rows),
             "",
-            f"texts counted: {', '.join(f'{language} {count:,}' for language, count in report['texts'].items())}",
-            f"same embeddings as before: {100 * same['same_share']:.1f} % of {same['texts']} texts",
-            f"cosines: mean {same['cosine_mean']:.5f}, least {same['cosine_min']:.5f}",
+            f"texts counted: {', '.join(texts)}",
+            f"same embeddings as before: {100 * parity['same_share']:.1f} % of {parity['texts']} texts",
+            f"cosines: mean {parity['cosine_mean']:.5f}, least {parity['cosine_min']:.5f}",
             self.content["signature"],
         ]
         return "\n".join(lines)
@@ -97,40 +98,45 @@ def slim_model(
         progress: Show bars on stderr.
         command: Command to record in the report.
         complete: Called with the folder of the slim model before it is moved to its place, such as to write the card.
-        options: See :func:`~st_xling.models.load_encoder`; the slim model keeps a ``layer``, a ``dtype`` or a
-            prompt as its own.
+        options: See :func:`~st_xling.models.load_encoder`; a ``layer``, a ``dtype`` or a prompt is saved with the slim
+            model.
     Raises:
         ValueError: For a language without text, a folder that may not be written to, and as
             :func:`~st_xling.models.slim.slim_encoder`.
     """
     with model_folder(out, model, "slim", overwrite=overwrite) as folder:
         encoder = cast_to_saved_dtype(load_encoder(model, **options))
-        counted = _Text(texts, languages, skip_bad_lines)
-        slim = slim_encoder(encoder, counted, min_count=min_count, progress=progress)
+        corpus = _SampledTexts(texts, languages, skip_bad_lines)
+        slim = slim_encoder(encoder, corpus, min_count=min_count, progress=progress)
+
+        before = model_size(encoder)
+        after = model_size(slim)
+        report = {
+            "texts": dict(corpus.counts),
+            "size": {name: {"before": before[name], "after": after[name]} for name in before},
+            "parity": parity(encoder, slim, corpus.sample, batch_size=batch_size, show_progress_bar=progress),
+        }
+        signature = sign(
+            "slim",
+            f"languages:{','.join(corpus.languages)}",
+            f"min-count:{min_count}",
+            model=model_options(encoder),
+            data=corpus.digest.hexdigest()[:8],
+        )
         is_folder = Path(model).is_dir()
-        before, after = model_size(encoder), model_size(slim)
         content: dict[str, Any] = {
             "source": Path(model).resolve().name if is_folder else model,
             "source_fingerprint": model_fingerprint(encoder)[:8],
             "source_card": card_terms(model),
             # As the Hub names it (adapter, finetune, merge or quantized): the same model in less space, not trained.
             "relation": "quantized",
-            "langs": counted.languages,
-            "report": {
-                "texts": dict(counted.counts),
-                "size": {name: {"before": before[name], "after": after[name]} for name in before},
-                "parity": parity(encoder, slim, counted.sample, batch_size=batch_size, show_progress_bar=progress),
-            },
-            "signature": sign(
-                "slim",
-                f"languages:{','.join(counted.languages)}",
-                f"min-count:{min_count}",
-                model=model_options(encoder),
-                data=counted.digest.hexdigest()[:8],
-            ),
-            **({} if command is None else {"command": command}),
-            "version": __version__,
+            "langs": corpus.languages,
+            "report": report,
+            "signature": signature,
         }
+        if command is not None:
+            content["command"] = command
+        content["version"] = __version__
         slim.model_card_data.base_model = None if is_folder else model
         write_model(folder, slim, model, content, complete)
         return SlimReport(content)
@@ -157,11 +163,10 @@ def parity(
         share of cosines of at least 0.9999.
     """
     distinct = list(dict.fromkeys(texts))
-    old, new = (
-        encode(model, distinct, batch_size=batch_size, show_progress_bar=show_progress_bar).astype(np.float64)
-        for model in (before, after)
-    )
-    cosines = (old * new).sum(axis=1) / (np.linalg.norm(old, axis=1) * np.linalg.norm(new, axis=1))
+    old = encode(before, distinct, batch_size=batch_size, show_progress_bar=show_progress_bar).astype(np.float64)
+    new = encode(after, distinct, batch_size=batch_size, show_progress_bar=show_progress_bar).astype(np.float64)
+    lengths = np.linalg.norm(old, axis=1) * np.linalg.norm(new, axis=1)
+    cosines = (old * new).sum(axis=1) / lengths
     return {
         "texts": len(distinct),
         "cosine_mean": float(cosines.mean()),
@@ -170,7 +175,7 @@ def parity(
     }
 
 
-class _Text:
+class _SampledTexts:
     """The texts of some languages, one after the other, with a sample of the rows that were read.
 
     Attributes:
@@ -184,36 +189,52 @@ class _Text:
         self.languages = list(dict.fromkeys(code.strip() for code in languages if code.strip()))
         if not self.languages:
             raise ValueError("languages are needed: got none; name those that the model shall keep, such as de,en.")
-        self._specs, self._skip_bad_lines = specs, skip_bad_lines
-        self._names: dict[str, str | None] = {}  # code → as the user spells it; None: another language
+        self._specs = specs
+        self._skip_bad_lines = skip_bad_lines
+        #: Language of the data → as the user spells it; ``None``: another language.
+        self._names: dict[str, str | None] = {}
         self.digest = hashlib.sha256()
         self.counts: Counter[str] = Counter()
         self.sample: list[str] = []
 
     def __iter__(self) -> Iterator[str]:
-        size = -(-PARITY_ROWS // max(1, len(self._specs)))
+        sample_size = -(-PARITY_ROWS // max(1, len(self._specs)))
         for seed, spec in enumerate(self._specs):
-            draw, sample = random.Random(seed), list[list[tuple[str, str]]]()
-            rows = map(self._wanted, language_texts(spec, skip_bad_lines=self._skip_bad_lines))
+            generator = random.Random(seed)
+            sample: list[list[tuple[str, str]]] = []
+            rows = map(self._select_languages, language_texts(spec, skip_bad_lines=self._skip_bad_lines))
             for number, texts in enumerate(filter(None, rows), 1):
                 self.digest.update(json.dumps(texts, ensure_ascii=False).encode("utf-8", "surrogatepass"))
-                if len(sample) < size:
+                # Reservoir sampling: each row so far is in the sample with the same probability.
+                if len(sample) < sample_size:
                     sample.append(texts)
-                elif (place := draw.randrange(number)) < size:
-                    sample[place] = texts
+                elif (index := generator.randrange(number)) < sample_size:
+                    sample[index] = texts
                 for language, text in texts:
                     self.counts[language] += 1
                     yield text
-            self.sample += [text for row in sample for _, text in row]
-        found = {canonical_code(name) for name in self.counts}
-        if missing := [code for code in self.languages if canonical_code(code) not in found]:
-            there = sorted({*self.counts, *(code for code, name in self._names.items() if name is None)})
+            for sampled_texts in sample:
+                self.sample += [text for _, text in sampled_texts]
+        self._check_languages()
+
+    def _check_languages(self) -> None:
+        counted = {canonical_code(name) for name in self.counts}
+        missing = [code for code in self.languages if canonical_code(code) not in counted]
+        if missing:
+            ignored = {code for code, name in self._names.items() if name is None}
+            available = sorted({*self.counts} | ignored)
             raise ValueError(
                 f"every language must have text: got none of {', '.join(missing)} (there is text of: "
-                f"{', '.join(there) or 'none'}); add text of it, or remove it from --languages."
+                f"{', '.join(available) or 'none'}); add text of it, or remove it from --languages."
             )
 
-    def _wanted(self, row: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Texts of a row in one of the languages, as the user spells it."""
-        self._names.update({code: match_language(code, self.languages) for code, _ in row if code not in self._names})
-        return [(name, text) for code, text in row if (name := self._names[code]) and text.strip()]
+    def _select_languages(self, row: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Select the texts of a row in one of the languages, which is named as the user spells it."""
+        selected = []
+        for code, text in row:
+            if code not in self._names:
+                self._names[code] = match_language(code, self.languages)
+            name = self._names[code]
+            if name and text.strip():
+                selected.append((name, text))
+        return selected

@@ -109,28 +109,32 @@ def load_encoder(
             raise ValueError(f"{name} (--{name}) is for the backend torch: got {value} for {backend}; leave it out.")
     # On a CPU, autocast over float32 weights is as fast as weights of a shorter type, and nearer to float32: of 20,000
     # sentences with multilingual-e5-small, the worst cosine is 0.9996 in place of 0.9982.
-    casts = dtype in ("float16", "bfloat16") and backend == "torch" and (device or get_device_name()) == "cpu"
+    is_half_precision = dtype in ("float16", "bfloat16")
+    autocasts = is_half_precision and backend == "torch" and (device or get_device_name()) == "cpu"
+    weights_dtype: Dtype | None = "float32" if autocasts else dtype
     model = load_sentence_transformer(
         SentenceTransformer,
         name_or_path,
         device=device,
         revision=revision,
-        dtype="float32" if casts else dtype,
+        dtype=weights_dtype,
         backend=backend,
         trust_remote_code=trust_remote_code,
     )
     if dtype == "bfloat16":
         warn_of_slow_bfloat16(model.device.type)
-    signed = {"dtype": str(dtype)} if casts else {}
+    signed: dict[str, str] = {}
+    if autocasts:
+        signed["dtype"] = str(dtype)
     if max_length is not None:
         limit_length(model, max_length)
-    own = next((module.pooling_mode for module in model if isinstance(module, PoolingModule)), None)
+    saved_pooling = next((module.pooling_mode for module in model if isinstance(module, PoolingModule)), None)
     try:
         text = prompt_text(model, prompt, prompt_name)
         if layer is not None and check_layer(model, layer) < layer_count(model):
-            model = cut_to_layer(model, layer, pooling=pooling or own or "mean")
+            model = cut_to_layer(model, layer, pooling=pooling or saved_pooling or "mean")
             signed["layer"] = str(layer)
-        elif pooling is not None and pooling != own:
+        elif pooling is not None and pooling != saved_pooling:
             set_pooling(model, pooling)
         if truncate_dim is not None and truncate_dim != model.truncate_dim:
             dim = model.get_embedding_dimension()
@@ -140,7 +144,7 @@ def load_encoder(
             signed["dim"] = str(truncate_dim)
     except ValueError as error:
         raise ValueError(f"{name_or_path}: {error}") from error
-    if pooling is not None and pooling != own:
+    if pooling is not None and pooling != saved_pooling:
         signed["pooling"] = pooling
     if text is not None:
         # encode takes the default prompt, encode_query the one called "query".
@@ -148,44 +152,44 @@ def load_encoder(
         model.default_prompt_name = _PROMPT
     if passage_prompt is not None:
         model.prompts["document"] = passage_prompt
-    return with_options(model, **signed)
+    return with_signed_options(model, **signed)
 
 
 def model_options(model: Any, *, prompt: str | None = None, retrieval: bool = False) -> dict[str, str]:
     """Return what a figure made with ``model`` depends on besides the saved model, as parts of signatures.
 
-    ``dim``, ``layer`` and ``pooling`` where they are not the model's own; any ``prompt``, and of retrieval that of the
+    ``dim``, ``layer`` and ``pooling`` where they are not the saved ones; any ``prompt``, and of retrieval that of the
     passages; the ``dtype`` of what is computed where it is not float32; ``backend``, ``revision`` and
     ``trust_remote_code`` where they were set.
 
     Args:
         model: A ``SentenceTransformer`` or ``CrossEncoder``; of others nothing is known.
-        prompt: Text before each text, in place of the model's own prompt.
+        prompt: Text before each text, in place of the model's prompt.
         retrieval: True if queries and passages were distinguished.
     """
-    own = loaded(model).options
-    parts = {name: own[name] for name in ("dim", "layer", "pooling") if name in own}
+    loading_options = loaded(model).options
+    parts = {name: loading_options[name] for name in ("dim", "layer", "pooling") if name in loading_options}
     if retrieval:
         parts |= {"prompt": own_prompt(model, "query"), "passage_prompt": own_prompt(model, "document")}
     else:
         parts["prompt"] = own_prompt(model) if prompt is None else prompt
     weights = next(model.parameters(), None) if isinstance(model, nn.Module) else None
     dtype = "float32" if weights is None else str(weights.dtype).removeprefix("torch.")
-    parts["dtype"] = own.get("dtype", "") if dtype == "float32" else dtype
-    parts |= {name: value for name, value in own.items() if name not in parts}
+    parts["dtype"] = loading_options.get("dtype", "") if dtype == "float32" else dtype
+    parts |= {name: value for name, value in loading_options.items() if name not in parts}
     return {name: value.translate(_ONE_LINE) for name, value in parts.items() if value}
 
 
-def with_options(model: SentenceTransformer, **options: str) -> SentenceTransformer:
-    """The same model, of which signatures name these options as well."""
-    known = loaded(model)
-    set_loaded(model, replace(known, options={**known.options, **options}))
+def with_signed_options(model: SentenceTransformer, **options: str) -> SentenceTransformer:
+    """Let signatures name these options of the model as well; the same model is returned."""
+    before = loaded(model)
+    set_loaded(model, replace(before, options={**before.options, **options}))
     return model
 
 
 def rebuilt(model: SentenceTransformer, modules: Sequence[Any]) -> SentenceTransformer:
     """Other modules under the prompts, the similarity and the device of ``model``; weights are shared."""
-    kind = type(model)  # a subclass may encode in its own way
+    kind = type(model)  # a subclass may encode in another way
     if kind.__init__ is not SentenceTransformer.__init__:
         kind = SentenceTransformer
     result = kind(
@@ -243,16 +247,18 @@ def cut_to_layer(model: SentenceTransformer, layer: int, *, pooling: Pooling = "
             ends there.
     """
     check_layer(model, layer)
-    weights: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-    transformer: Any = copy.deepcopy(model[0], weights)
-    if layer < (count := layer_count(model)):
+    # Tensors in the memo of deepcopy are shared, not copied.
+    shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+    transformer: Any = copy.deepcopy(model[0], shared)
+    count = layer_count(model)
+    if layer < count:
         encoder: Any = token_encoder(nn.Sequential(transformer))
         for parent, name, layers in list(layer_lists(encoder, count)):
             setattr(parent, name, layers[:layer])
-        if getattr(encoder, "n_layers", None) == count:  # XLM counts by itself
+        if getattr(encoder, "n_layers", None) == count:  # XLM has a count besides its configuration
             encoder.n_layers = layer
-        if kinds := getattr(encoder.config, "layer_types", None):  # ModernBERT: near or far attention, by layer
-            encoder.config.layer_types = kinds[:layer]
+        if layer_types := getattr(encoder.config, "layer_types", None):  # ModernBERT: near or far attention, by layer
+            encoder.config.layer_types = layer_types[:layer]
         encoder.config.num_hidden_layers = layer
     head = PoolingModule(transformer.get_embedding_dimension(), pooling_mode=pooling)
     cut = rebuilt(model, [transformer, head])
@@ -298,8 +304,8 @@ def layer_states(model: SentenceTransformer, features: dict[str, Any]) -> tuple[
         first, *states, last = model[0](features)["all_layer_embeddings"]
     finally:
         encoder.config.output_hidden_states = before
-    parents = [parent for parent, _, _ in layer_lists(encoder, layer_count(model))]
-    norm = next((getattr(parents[0], name) for name in _FINAL_NORMS if hasattr(parents[0], name)), None)
-    if norm is not None and not hasattr(parents[0], "rel_embeddings"):  # DeBERTa normalizes its distances
+    parent, _, _ = next(layer_lists(encoder, layer_count(model)))
+    norm = next((getattr(parent, name) for name in _FINAL_NORMS if hasattr(parent, name)), None)
+    if norm is not None and not hasattr(parent, "rel_embeddings"):  # DeBERTa normalizes its distances
         states = [norm(state) for state in states]
     return first, *states, last

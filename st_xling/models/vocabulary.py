@@ -43,7 +43,8 @@ from st_xling.utils.terminal import progress_bar
 #: Model types that can be pruned.
 KINDS = ("WordPiece", "Unigram", "BPE")
 
-BATCH_TEXTS = 1000
+#: Texts that are tokenized at a time.
+TEXTS_PER_COUNT = 1000
 
 
 def slim_encoder(
@@ -78,15 +79,17 @@ def slim_encoder(
     counts = count_tokens(tokenizer, texts, prompts=[*endings.values()], progress=progress)
     rows = first.auto_model.get_input_embeddings().num_embeddings
     check_ids(tokenizer, rows, [*np.flatnonzero(counts).tolist(), *tokenizer("", verbose=False)["input_ids"]])
-    requested = {*tokenizer.all_special_ids, *itertools.chain(*_token_ids(first.auto_model.config).values())}
-    requested |= {*itertools.chain(*token_ids(tokenizer, prompts))} - {vocabulary.unknown_id}
+    requested = set(tokenizer.all_special_ids)
+    requested.update(*_token_ids(first.auto_model.config).values())
+    requested |= set(itertools.chain.from_iterable(token_ids(tokenizer, prompts))) - {vocabulary.unknown_id}
     requested |= {vocabulary.ids[prompt] for prompt in prompts if prompt in vocabulary.ids}
     kept = kept_tokens(vocabulary, counts, min_count=min_count, requested=requested)
-    kept = {number for number in kept if number < rows}  # no text uses the others: they are dropped
-    if len(kept) == len({*vocabulary.ids.values()}):
+    kept = {token_id for token_id in kept if token_id < rows}  # no text uses the others: they are dropped
+    if len(kept) == len(set(vocabulary.ids.values())):
         raise ValueError(f"there is nothing to prune: the text uses all {len(kept):,} tokens; name fewer languages.")
     # The library gives added tokens that are no pieces of the model the ids behind all pieces.
-    ids = {old: new for new, old in enumerate(sorted(kept, key=lambda old: (old not in vocabulary.pieces, old)))}
+    pieces_first = sorted(kept, key=lambda old: (old not in vocabulary.pieces, old))
+    ids = {old: new for new, old in enumerate(pieces_first)}
 
     # A copy that shares all weights with ``model`` but the word embeddings.
     shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
@@ -101,7 +104,8 @@ def slim_encoder(
 
 def model_size(model: SentenceTransformer) -> dict[str, int]:
     """Count the ``tokens`` of the vocabulary, and the ``parameters``, each once."""
-    return {"tokens": len(model.tokenizer), "parameters": sum(part.numel() for part in model.parameters())}
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    return {"tokens": len(model.tokenizer), "parameters": parameters}
 
 
 class Vocabulary:
@@ -113,7 +117,7 @@ class Vocabulary:
     Attributes:
         content: The JSON, parsed.
         kind: One of :data:`KINDS`.
-        pieces: Id → piece of the model's own vocabulary.
+        pieces: Id → piece of the model's vocabulary.
         added: Ids of the tokens that were added to it; some are in the model's vocabulary as well.
         ids: Piece or token → id.
         unknown_id: Id of the token for what no piece spells, or ``None``.
@@ -134,13 +138,17 @@ class Vocabulary:
         self.content: dict[str, Any] = {**content, "padding": None}  # set anew by every call
         self.model: dict[str, Any] = content["model"]
         listed = self.model["vocab"]
-        ids = listed if isinstance(listed, dict) else {piece: number for number, (piece, _) in enumerate(listed)}
-        self.pieces: dict[int, str] = {number: piece for piece, number in ids.items()}
+        if isinstance(listed, dict):
+            ids = listed
+        else:  # Unigram: pieces with their scores
+            ids = {piece: token_id for token_id, (piece, _) in enumerate(listed)}
+        self.pieces: dict[int, str] = {token_id: piece for piece, token_id in ids.items()}
         added = {token["content"]: token["id"] for token in content["added_tokens"]}
         self.added: set[int] = {*added.values()}
         self.ids: dict[str, int] = {**ids, **added}
-        named = self.ids.get(self.model.get("unk_token") or "")
-        self.unknown_id: int | None = self.model.get("unk_id") if self.kind == "Unigram" else named
+        self.unknown_id: int | None = self.ids.get(self.model.get("unk_token") or "")
+        if self.kind == "Unigram":
+            self.unknown_id = self.model.get("unk_id")
 
     def structural_ids(self) -> set[int]:
         """Ids that the tokenizer needs whatever the text: added tokens and the unknown one, all bytes where it falls
@@ -150,29 +158,35 @@ class Vocabulary:
         if self.unknown_id is not None:
             needed.add(self.unknown_id)
         if self.kind == "Unigram":  # an unknown character costs ten more than the lowest score of all
-            listed = self.model["vocab"]
-            needed.add(min(range(len(listed)), key=lambda number: (listed[number][1], number)))
+            scores = [score for _, score in self.model["vocab"]]
+            needed.add(scores.index(min(scores)))
         if self.model.get("byte_fallback"):
-            needed.update(number for number, piece in self.pieces.items() if re.fullmatch(r"<0x[0-9A-F]{2}>", piece))
+            for token_id, piece in self.pieces.items():
+                if re.fullmatch(r"<0x[0-9A-F]{2}>", piece):
+                    needed.add(token_id)
         steps = [*processors(self.content["pre_tokenizer"]), *processors(self.content["normalizer"])]
         if any(step["type"] == "ByteLevel" for step in steps):
             needed.update(self.ids[letter] for letter in pre_tokenizers.ByteLevel.alphabet() if letter in self.ids)
         return needed
 
     def merges(self) -> list[tuple[int, int, int]]:
-        """Ids of left part, right part and result of each merge of BPE, in order; none of other types."""
+        """Ids of first part, second part and result of each merge of BPE, in order; none of other types."""
         if self.kind != "BPE":
             return []
-        prefix, ids = self.model.get("continuing_subword_prefix") or "", self.ids
-        return [(ids[left], ids[right], ids[left + right.removeprefix(prefix)]) for left, right in self.model["merges"]]
+        prefix = self.model.get("continuing_subword_prefix") or ""
+        merges = []
+        for first, second in self.model["merges"]:
+            result = first + second.removeprefix(prefix)
+            merges.append((self.ids[first], self.ids[second], self.ids[result]))
+        return merges
 
 
-def processors(part: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
+def processors(step: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
     """A post-processor, normalizer or pre-tokenizer, and those inside it."""
-    if part:
-        yield part
+    if step:
+        yield step
         for key in ("processors", "normalizers", "pretokenizers"):
-            for inner in part.get(key) or ():
+            for inner in step.get(key) or ():
                 yield from processors(inner)
 
 
@@ -184,7 +198,7 @@ def count_tokens(
     Args:
         tokenizer: A fast transformers tokenizer.
         texts: Sentences or passages; blank ones are ignored.
-        prompts: Put before every text in turn, besides the text alone: a word may begin with another piece where it
+        prompts: Put before every text in turn, besides the plain text: a word may begin with another piece where it
             does not begin the text.
         progress: Show a bar on stderr.
     Returns:
@@ -192,7 +206,7 @@ def count_tokens(
     """
     counts = np.zeros(max(tokenizer.get_vocab().values()) + 1, dtype=np.int64)
     filled = filter(str.strip, progress_bar(texts, desc="counting tokens", unit="texts", show=progress))
-    while batch := list(itertools.islice(filled, BATCH_TEXTS)):
+    while batch := list(itertools.islice(filled, TEXTS_PER_COUNT)):
         for beginning in ("", *prompts):
             rows = token_ids(tokenizer, [beginning + text for text in batch])
             flat = np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64)
@@ -202,11 +216,11 @@ def count_tokens(
 
 def token_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
     """Ids of each text, uncut and without special tokens."""
-    # Not by the tokenizer's own call, which makes ten times as many Python objects; it sets these two anew.
+    # Not by calling the tokenizer, which makes ten times as many Python objects; a call sets these two anew.
     backend = tokenizer.backend_tokenizer
     backend.no_truncation()
     backend.no_padding()
-    return [each.ids for each in backend.encode_batch_fast(texts, add_special_tokens=False)]
+    return [encoding.ids for encoding in backend.encode_batch_fast(texts, add_special_tokens=False)]
 
 
 def kept_tokens(
@@ -226,60 +240,64 @@ def kept_tokens(
         raise ValueError("text is needed: got none with a token in it; give text of every language to be kept.")
     often = set(np.flatnonzero(counts >= min_count).tolist())
     kept = vocabulary.structural_ids() | set(requested) | often
-    kept |= _characters(vocabulary, np.flatnonzero(counts).tolist())
-    kept &= {*vocabulary.ids.values()}
-    made_of: dict[int, list[int]] = {}
-    for left, right, result in vocabulary.merges():
-        made_of.setdefault(result, []).extend((left, right))
-    waiting = [*kept]
-    while waiting:  # the parts of all merges that result in a kept token, and their parts
-        new = set(made_of.get(waiting.pop(), ())) - kept
-        kept |= new
-        waiting += new
+    kept |= _single_characters(vocabulary, np.flatnonzero(counts).tolist())
+    kept &= set(vocabulary.ids.values())
+    # The parts of all merges that result in a kept token, and their parts.
+    parts_of: dict[int, list[int]] = {}
+    for first, second, result in vocabulary.merges():
+        parts_of.setdefault(result, []).extend((first, second))
+    queue = list(kept)
+    while queue:
+        added = set(parts_of.get(queue.pop(), ())) - kept
+        kept |= added
+        queue += added
     return kept
 
 
-def _characters(vocabulary: Vocabulary, seen: Iterable[int]) -> set[int]:
-    """Pieces of one character, for every character that the seen pieces spell, and for ASCII."""
-    model = vocabulary.model
-    prefix, suffix = model.get("continuing_subword_prefix") or "", model.get("end_of_word_suffix") or ""
+def _single_characters(vocabulary: Vocabulary, used: Iterable[int]) -> set[int]:
+    """Pieces of one character, for every character that the used pieces spell, and for ASCII."""
+    prefix = vocabulary.model.get("continuing_subword_prefix") or ""
+    suffix = vocabulary.model.get("end_of_word_suffix") or ""
     alphabet = set(string.printable)
-    for number in seen:
-        piece = vocabulary.pieces.get(number, "")
+    for token_id in used:
+        piece = vocabulary.pieces.get(token_id, "")
         alphabet.update(piece.removeprefix(prefix).removesuffix(suffix))
-    spelled = {f"{before}{letter}{after}" for letter in alphabet for before in {"", prefix} for after in {"", suffix}}
-    return {vocabulary.ids[piece] for piece in spelled if piece in vocabulary.ids}
+    # Within, at the beginning and at the end of a word.
+    spellings = itertools.product({"", prefix}, alphabet, {"", suffix})
+    pieces = map("".join, spellings)
+    return {vocabulary.ids[piece] for piece in pieces if piece in vocabulary.ids}
 
 
 def prune_tokenizer(tokenizer: Any, vocabulary: Vocabulary, ids: Mapping[int, int]) -> Any:
-    """A tokenizer of its own that knows the tokens of ``ids`` alone, under their new ids.
+    """A new tokenizer that only knows the tokens of ``ids``, under their new ids.
 
     Args:
         tokenizer: A fast transformers tokenizer; it stays as it is.
-        vocabulary: Its own.
+        vocabulary: Vocabulary of the tokenizer.
         ids: Old id → new id, from 0, in order and without gaps.
     """
     content = copy.deepcopy({**vocabulary.content, "model": None})
-    content["model"] = model = dict(vocabulary.model)
-    pieces = [number for number in ids if number in vocabulary.pieces]
+    model = dict(vocabulary.model)
+    content["model"] = model
+    pieces = [token_id for token_id in ids if token_id in vocabulary.pieces]
     if isinstance(model["vocab"], list):
-        model["vocab"] = [model["vocab"][number] for number in pieces]
+        model["vocab"] = [model["vocab"][token_id] for token_id in pieces]
         if model.get("unk_id") is not None:
             model["unk_id"] = ids[model["unk_id"]]
     else:
-        model["vocab"] = {vocabulary.pieces[number]: ids[number] for number in pieces}
+        model["vocab"] = {vocabulary.pieces[token_id]: ids[token_id] for token_id in pieces}
     if vocabulary.kind == "BPE":
         merges = zip(model["merges"], vocabulary.merges())
-        model["merges"] = [merge for merge, parts in merges if all(part in ids for part in parts)]
+        model["merges"] = [merge for merge, merge_ids in merges if ids.keys() >= set(merge_ids)]
     # An added token that is not in `ids` has no row in the embeddings, and no text uses it.
     added = [{**token, "id": ids[token["id"]]} for token in content["added_tokens"] if token["id"] in ids]
     content["added_tokens"] = sorted(added, key=lambda token: token["id"])
-    for part in processors(content["post_processor"]):
-        for token in (part.get("special_tokens") or {}).values():
-            token["ids"] = [ids[number] for number in token["ids"]]
-        for place in ("cls", "sep"):
-            if isinstance(part.get(place), list):
-                part[place][1] = ids[part[place][1]]
+    for step in processors(content["post_processor"]):
+        for token in (step.get("special_tokens") or {}).values():
+            token["ids"] = [ids[token_id] for token_id in token["ids"]]
+        for name in ("cls", "sep"):  # (token, id)
+            if isinstance(step.get(name), list):
+                step[name][1] = ids[step[name][1]]
     pruned = copy.deepcopy(tokenizer)
     replace_backend(pruned, Tokenizer.from_str(json.dumps(content, ensure_ascii=False)))
     if getattr(pruned, "vocab_file", None):
@@ -310,17 +328,20 @@ def cut_weights(encoder: Any, ids: Mapping[int, int]) -> None:
     cut.num_embeddings = len(ids)
     cut.padding_idx = None if table.padding_idx is None else ids.get(table.padding_idx)
     encoder.set_input_embeddings(cut)
-    for name, numbers in _token_ids(encoder.config).items():
-        renamed = [ids.get(number) for number in numbers]
-        setattr(encoder.config, name, renamed if isinstance(getattr(encoder.config, name), list) else renamed[0])
+    for name, old_ids in _token_ids(encoder.config).items():
+        new_ids = [ids.get(old) for old in old_ids]
+        is_list = isinstance(getattr(encoder.config, name), list)
+        setattr(encoder.config, name, new_ids if is_list else new_ids[0])
     encoder.config.vocab_size = len(ids)
 
 
 def _token_ids(config: Any) -> dict[str, list[int]]:
     """Entries that are ids of tokens, such as ``pad_token_id``; negative numbers are ids of none."""
-    entries = {name: value if isinstance(value, list) else [value] for name, value in config.to_dict().items()}
-    return {
-        name: numbers
-        for name, numbers in entries.items()
-        if name.endswith("_token_id") and numbers and all(type(n) is int and n >= 0 for n in numbers)
-    }
+    entries: dict[str, list[int]] = {}
+    for name, value in config.to_dict().items():
+        if not name.endswith("_token_id"):
+            continue
+        ids = value if isinstance(value, list) else [value]
+        if ids and all(type(token_id) is int and token_id >= 0 for token_id in ids):
+            entries[name] = ids
+    return entries

@@ -24,7 +24,7 @@ from st_xling.models.view import (
     load_encoder,
     model_options,
     rebuilt,
-    with_options,
+    with_signed_options,
 )
 from st_xling.training.retriever import separate_encoders
 from st_xling.utils.signature import name_of
@@ -93,7 +93,7 @@ def test_how_others_models_were_loaded_is_not_known(saved_encoder: Path) -> None
     stock = SentenceTransformer(str(saved_encoder), device="cpu")
     assert name_of(mark_loaded(stock)) is None and model_options(stock) == {}
     with pytest.raises(TypeError, match="load_encoder.*SentenceTransformerModelCardData"):
-        with_options(stock, layer="1")
+        with_signed_options(stock, layer="1")
 
 
 def test_faults(saved_encoder: Path) -> None:
