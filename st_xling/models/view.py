@@ -304,7 +304,8 @@ def layer_states(model: SentenceTransformer, features: dict[str, Any]) -> tuple[
         first, *states, last = model[0](features)["all_layer_embeddings"]
     finally:
         encoder.config.output_hidden_states = before
-    parent, _, _ = next(layer_lists(encoder, layer_count(model)))
+    # None for ALBERT, which runs one layer again and again.
+    parent = next((parent for parent, _, _ in layer_lists(encoder, layer_count(model))), None)
     norm = next((getattr(parent, name) for name in _FINAL_NORMS if hasattr(parent, name)), None)
     if norm is not None and not hasattr(parent, "rel_embeddings"):  # DeBERTa normalizes its distances
         states = [norm(state) for state in states]
