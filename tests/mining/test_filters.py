@@ -15,9 +15,6 @@ from hypothesis import strategies as st
 from st_xling.mining import MinedPairs
 from st_xling.mining.filters import (
     FILTERS,
-    HAN,
-    HANGUL,
-    KANA,
     FilterOptions,
     PairFilters,
     RejectedPair,
@@ -172,17 +169,18 @@ def test_similarity_is_twice_the_common_subsequence() -> None:
     ("text", "length"),
     [
         ("cafe\u0301", 4),
-        ("书。", HAN + 1),
-        ("カタカナ", 4 * KANA),
-        ("한국", 2 * HANGUL),
-        (unicodedata.normalize("NFD", "한국"), 2 * HANGUL),
-        ("我用Python写", 3 * HAN + 6),
-        ("𠮷", HAN),
+        ("书。", 4.5),
+        ("カタカナ", 6.8),
+        ("한국", 5),
+        (unicodedata.normalize("NFD", "한국"), 5),
+        ("我用Python写", 16.5),
+        ("𠮷", 3.5),
         ("แมวดำ", 5),
         ("🙂", 1),
     ],
 )
 def test_weighted_length(text: str, length: float) -> None:
+    """Weights are those of ``tests.benchmarks.filter_constants``; no test failed when a Chinese character was two."""
     assert weighted_length(text) == pytest.approx(length)
 
 
@@ -307,6 +305,45 @@ def test_short_sentences_are_identified_leniently() -> None:
     assert passes is None and (rejected["expected"], rejected["found"]) == ("de", "it")
 
 
+# A sentence, its expected language, and whether the filter rejects it. Recorded at 7c27a47c.
+SHORT_SENTENCES = [
+    ("Grazie mille", "de", False),  # odds 0.038 of a limit of 0.03 for 12 letters
+    ("Grazie mille a tutti", "de", True),
+    ("Taxi!", "fr", False),
+    ("Добрый день", "uk", True),
+    ("Guten Tag", "nl", False),
+    ("Guten Tag, liebe Leute", "nl", True),
+    ("你好", "ja", True),
+    ("Hyvää", "et", True),
+    ("Wir sehen uns morgen", "da", True),
+    ("Buna ziua", "it", False),
+    ("Bom dia", "es", False),
+    ("God morgen", "sv", False),
+]
+
+
+@pytest.mark.parametrize(("text", "language", "rejected"), SHORT_SENTENCES)
+def test_short_sentences_in_another_language(text: str, language: str, rejected: bool) -> None:
+    """No test failed when short sentences were judged like long ones."""
+    (value,) = rejections([(text, "…")], "language", source_language=language)
+    assert (value is not None) == rejected
+
+
+@pytest.mark.parametrize(
+    ("text", "is_sentence"),
+    [
+        ("Guten Morgen", False),
+        ("Guten Morgen zusammen", True),
+        ("我们明天去北京", False),
+        ("我们明天去北京吧！好", True),
+    ],
+)
+def test_a_copied_sentence_has_three_words(text: str, is_sentence: bool) -> None:
+    """Recorded at 7c27a47c: only then both sides remain free for other partners."""
+    frees = FILTERS["copy"].frees
+    assert frees is not None and frees(text, text) == is_sentence
+
+
 @pytest.mark.parametrize("code", ["de", "zh"])
 def test_true_pairs_of_real_data_are_kept(real_data: Path, code: str) -> None:
     """At least 98 of 100; with the languages exchanged, none of twenty."""
@@ -328,6 +365,17 @@ def test_languages_that_are_not_given_are_those_of_the_text() -> None:
         (FilterOptions(disable=["all"]), french),
     ):
         assert identify_languages(options, texts, texts) == options
+
+
+@pytest.mark.parametrize(("sentences", "names", "language"), [(26, 4, "fr"), (24, 6, None), (30, 0, "fr")])
+def test_four_of_five_sentences_tell_the_language(sentences: int, names: int, language: str | None) -> None:
+    """Recorded at 7c27a47c: short sentences of 22 letters count, and others are of another language."""
+    texts = ["Les enfants mangent ici"] * sentences + ["We have no time today, sorry."] * names
+    assert identify_languages(FilterOptions(), texts, texts).source_language == language
+    # What does not tell its language is left out if there are 20 others.
+    mixed = ["Les enfants mangent ici"] * 20 + ["No!"] * 20
+    assert identify_languages(FilterOptions(), mixed, mixed).source_language == "fr"
+    assert identify_languages(FilterOptions(), mixed[1:], mixed[1:]).source_language is None
 
 
 def test_the_language_of_technical_text_is_found() -> None:

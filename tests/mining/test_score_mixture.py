@@ -4,6 +4,7 @@ Vectors are normal, of 48 dimensions, so that the best wrong match of a sentence
 its sentence plus noise. The oracle is the threshold with the best F1 on the gold pairs.
 """
 
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -127,6 +128,51 @@ def test_many_distances_are_counted_in_bins(monkeypatch: pytest.MonkeyPatch) -> 
     assert exact.threshold is not None and binned.threshold is not None
     assert abs(binned.threshold - exact.threshold) < 0.01
     assert exact.translations == pytest.approx(binned.translations, rel=0.1)
+
+
+# Wrong pairs, translations and their mean distance; then what is fitted: wrong pairs, beta, translations, mean,
+# deviation, likelihood ratio, and whether the translations stand out. Recorded at 7c27a47c by printing these.
+FITS = """
+500 50 0.08 111.93286515 0.00993529 50.06713485 0.06487774 0.01489865 70.83917574 yes
+60 2 0.06 12.55735313 0.00978329 2.44264687 0.03979398 0.01269212 1.81607289 no
+60 3 0.09 13.07443735 0.01008499 2.92556265 0.07526150 0.01187038 10.46484543 no
+500 0 0 111.47461956 0.00972763 0.52538044 0.05333409 0.00487500 0.32145294 no
+30 300 0.12 7.01948699 0.00953400 299.98051301 0.10500249 0.01496496 900.82848042 yes
+100 6 0.082 21.89146290 0.00997963 6.10853710 0.06562883 0.01509009 12.97811880 yes
+100 6 0.074 21.71124102 0.00987842 6.28875898 0.05691177 0.01523118 9.58168488 no
+100 100 0.035 47.47891218 0.01173374 65.52108782 0.02601875 0.01128464 27.83905852 no
+100 100 0.038 41.99505111 0.01158726 74.00494889 0.02775290 0.01193838 34.95481785 yes
+100 60 0.05 23.98081539 0.01054066 57.01918461 0.03612627 0.01390068 38.91352033 yes
+2000 20 0.045 453.00170104 0.01012205 12.99829896 0.03616724 0.01231860 1.20510015 no
+"""
+
+
+def quantile_distances(wrong: int, translations: int, mean: float) -> np.ndarray:
+    """Distances of wrong pairs and of translations, at equal steps of their distributions."""
+    steps = (np.arange(wrong) + 0.5) / max(wrong, 1)
+    normal = NormalDist(mean, 0.015)
+    right = [normal.inv_cdf((row + 0.5) / translations) for row in range(translations)]
+    return np.concatenate([-0.01 * np.log1p(-steps), right])
+
+
+@pytest.mark.parametrize("row", FITS.strip().splitlines())
+def test_fits_as_recorded(row: str) -> None:
+    """The constants of the fit were chosen on news: no test failed when most of them were twice as large."""
+    wrong, translations, mean, *recorded, stands_out = row.split()
+    fit = score_mixture._fit(quantile_distances(int(wrong), int(translations), float(mean)), scale=0.0075)
+    assert fit is not None and fit.start == pytest.approx(0.015)
+    values = [fit.wrong, fit.beta, fit.translations, fit.mean, fit.deviation, fit.likelihood_ratio]
+    assert values == pytest.approx([float(value) for value in recorded], rel=1e-6, abs=2e-6)
+    assert fit.stands_out == (stands_out == "yes")
+
+
+def test_scale_of_second_choices() -> None:
+    """Recorded at 7c27a47c: either estimate can be the smaller one."""
+    steps = np.linspace(1.0, 1.2, 41)
+    near = np.stack([steps + 0.01, steps], axis=1)
+    far = np.stack([steps + 0.3, steps], axis=1)
+    assert score_mixture._scale(near) == pytest.approx(0.0144269504, rel=1e-6)
+    assert score_mixture._scale(far) == pytest.approx(0.0896057348, rel=1e-6)
 
 
 def test_equal_scores_are_kept_together() -> None:

@@ -2,7 +2,14 @@
 
 import pytest
 
-from st_xling.utils.identify import LanguageUnknown, _identifier, expected_labels, expected_odds, plain_letters
+from st_xling.utils.identify import (
+    LanguageUnknown,
+    _identifier,
+    expected_labels,
+    expected_odds,
+    main_language,
+    plain_letters,
+)
 
 
 def test_language_codes() -> None:
@@ -48,3 +55,52 @@ def test_odds_are_those_of_py3langid(pairs: list[tuple[str, str]]) -> None:
             expected = sum(shares[label] for label in expected_labels(code)) / highest
             assert odds == pytest.approx(min(1.0, expected), rel=1e-3, abs=1e-6), text
             assert shares[best] == pytest.approx(highest, rel=1e-4)
+
+
+GERMAN = "Der alte Mann geht am Abend mit seinem Hund am Fluss entlang und denkt an die Tage seiner Kindheit im"
+ENGLISH = " mountains where everybody knew him and where the winters were longer than the summers of these days."
+
+# Text, expected language, the one that is found, and the odds. Recorded at 7c27a47c with py3langid 0.4.0.
+ODDS = [
+    ("Grazie mille", "de", "it", 0.0380293600),
+    ("Taxi!", "fr", "gl", 0.2610538771),
+    ("Добрый день", "uk", "ru", 0.0057345746),
+    ("Guten Tag", "nl", "de", 0.1334947791),
+    ("God morgen", "sv", "no", 0.4751680312),
+    ("你好", "ja", "yue", 0.0027173433),
+    ("Hyvää", "et", "fi", 0.0034746518),
+    ("Wir sehen uns morgen", "da", "de", 0.0006421566),
+    # 100 characters are read: of the first 101, and of what comes after them.
+    (GERMAN, "nl", "de", 1.588623710e-07),
+    (GERMAN + ENGLISH, "nl", "de", 1.588623710e-07),
+    # Points, other forms and other widths are read as plain letters.
+    ("שָׁלוֹם לְכֻלָּם", "ar", "he", 2.854629e-09),
+    ("Ｇｕｔｅｎ Ｔａｇ", "nl", "de", 0.1334947791),
+]
+
+
+@pytest.mark.parametrize(("text", "language", "label", "odds"), ODDS)
+def test_odds_as_recorded(text: str, language: str, label: str, odds: float) -> None:
+    """No test failed when 200 characters were read, or when raw text was ranked instead of its letters."""
+    found, value = expected_odds(text, language)
+    assert found == label
+    assert value == pytest.approx(odds, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("german", "english", "share", "label"),
+    [(6, 5, 0.5, "de"), (5, 5, 0.5, "und"), (4, 1, 0.8, "und"), (5, 1, 0.8, "de"), (5, 6, 0.5, "en")],
+)
+def test_the_main_language_has_more_than_its_share(german: int, english: int, share: float, label: str) -> None:
+    """Recorded at 7c27a47c: half of the sentences are not enough by default, nor four of five for four fifths."""
+    texts = ["Das Buch ist alt."] * german + ["The house is very old."] * english
+    assert main_language(texts, share=share) == label
+    if share == 0.5:
+        assert main_language(texts) == label
+
+
+def test_two_hundred_sentences_are_looked_at() -> None:
+    """Recorded at 7c27a47c: every second one of 399; no test failed when twenty of a text were."""
+    texts = ["Das Buch ist alt.", "The house is very old."] * 199 + ["Das Buch ist alt."]
+    assert main_language(texts) == "de"
+    assert main_language(["The house is very old.", *texts]) == "und"
