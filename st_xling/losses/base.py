@@ -23,6 +23,7 @@ from torch.nn.parallel import DistributedDataParallel
 from st_xling.losses.gather import are_saved, average_heads, own_parameters, sum_over_processes
 from st_xling.losses.rows_by_length import encode_rows
 from st_xling.models.heads import new_heads
+from st_xling.utils.private import uncompiled
 
 logger = logging.getLogger(__name__)
 
@@ -486,7 +487,9 @@ def _number_repeats(names: Sequence[str]) -> list[str]:
     numbered = []
     for name in names:
         counts[name] += 1
-        numbered.append(name if counts[name] == 1 else f"{name}_{counts[name]}")
+        if counts[name] > 1:
+            name = f"{name}_{counts[name]}"
+        numbered.append(name)
     return numbered
 
 
@@ -547,8 +550,8 @@ def encode_tokenized(model: nn.Module, columns: list[dict[str, Any]], *, needed:
         One dict a column, with the tokens' and the sentence's embeddings added to what came in.
     """
     # Wrappers for distributed training must see a pass, in which they prepare for the gradients.
-    unwrapped = isinstance(getattr(model, "_orig_mod", model), SentenceTransformer)
-    if not needed and unwrapped and all(_has_padded_tokens(column) for column in columns):
+    is_plain = isinstance(uncompiled(model), SentenceTransformer)
+    if not needed and is_plain and all(_has_padded_tokens(column) for column in columns):
         return [dict(column) for column in columns]
 
     asides = [_take_asides(column) for column in columns]

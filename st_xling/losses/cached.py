@@ -340,10 +340,7 @@ def _gradients(total: Tensor, inputs: Sequence[Tensor]) -> list[Tensor]:
     if not total.requires_grad:
         return [torch.zeros_like(tensor) for tensor in inputs]
     gradients = torch.autograd.grad(total, inputs, allow_unused=True)
-    filled = []
-    for tensor, gradient in zip(inputs, gradients):
-        filled.append(torch.zeros_like(tensor) if gradient is None else gradient)
-    return filled
+    return [torch.zeros_like(tensor) if gradient is None else gradient for tensor, gradient in zip(inputs, gradients)]
 
 
 def _with_token_level_terms(
@@ -526,8 +523,8 @@ class _Replay(torch.autograd.Function):
 
 def _all_processes_have(one_mini_batch: bool, device: torch.device) -> bool:
     """Return whether each process has one mini-batch: all must take the same way, or they wait for each other."""
-    several = torch.tensor(0.0 if one_mini_batch else 1.0, device=device)
-    return not bool(sum_over_processes(several))
+    has_several = torch.tensor(not one_mini_batch, dtype=torch.float32, device=device)
+    return not bool(sum_over_processes(has_several))
 
 
 def _current_autocast(device: torch.device) -> Callable[..., torch.autocast]:

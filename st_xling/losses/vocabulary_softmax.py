@@ -127,7 +127,10 @@ def _loss_and_gradients(
             grad_weight.addmm_(error.T, states)
         elif grad_weight is not None:
             grad_weight += error.T @ states
-    gradients: list[Tensor | None] = []
-    for gradient, parameter in zip((grad_hidden, grad_weight, grad_bias), (hidden, weight, bias)):
-        gradients.append(None if gradient is None else gradient.to(parameter.dtype))
-    return total / count, tuple(gradients)
+    if grad_hidden is not None:
+        grad_hidden = grad_hidden.to(hidden.dtype)
+    if grad_weight is not None:
+        grad_weight = grad_weight.to(weight.dtype)
+    if grad_bias is not None:
+        grad_bias = grad_bias.to(bias.dtype)
+    return total / count, (grad_hidden, grad_weight, grad_bias)

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from st_xling.models.heads import VocabularyHead as VocabularyHead
     from st_xling.models.normalization import Postprocessing as Postprocessing
     from st_xling.models.normalization import fit_postprocessing as fit_postprocessing
+    from st_xling.models.slim import SlimReport as SlimReport
+    from st_xling.models.slim import slim_model as slim_model
     from st_xling.models.tiny import tiny_encoder as tiny_encoder
     from st_xling.models.tiny import train_tokenizer as train_tokenizer
     from st_xling.models.view import load_encoder as load_encoder
+    from st_xling.models.vocabulary import slim_encoder as slim_encoder
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -13,7 +13,7 @@ from sentence_transformers.base.modules import Normalize
 from torch import Tensor, nn
 
 from st_xling.models.token_rows import check_ids
-from st_xling.utils.private import shallow_copy
+from st_xling.utils.private import shallow_copy, uncompiled
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -184,7 +184,8 @@ def normalizes(model: nn.Module) -> bool:
 
 def unwrap(model: nn.Module) -> nn.Module:
     """The module inside a distributed or compiled wrapper, or the module itself."""
-    inner = getattr(model, "_orig_mod", None) or getattr(model, "module", None)
+    model = uncompiled(model)
+    inner = getattr(model, "module", None)
     return unwrap(inner) if isinstance(inner, nn.Module) else model
 
 

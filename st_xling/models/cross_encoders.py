@@ -24,12 +24,12 @@ from sentence_transformers.base.modules import Dense, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling
 from torch import nn
 
-from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.backbones import special_token_id, token_encoder
 from st_xling.models.load import LoadingOptions, limit_length, load_sentence_transformer, model_of
 from st_xling.models.lora import check_start
 from st_xling.models.pair_scorer import ONLY_PASSAGES
-from st_xling.models.tiny import TinyOptions
+from st_xling.models.tiny import TinyOptions, tiny_encoder
+from st_xling.models.view import load_encoder
 from st_xling.utils.options import check_choice
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _with_its_head(model: Any) -> CrossEncoder:
     return model
 
 
-def _cut_passages_only(transformer: Any) -> None:
+def _cut_passages_only(transformer: Transformer) -> None:
     """Set it in ST's configuration, which is saved with the model."""
     text_options = {**transformer.processing_kwargs.get("text", {}), **ONLY_PASSAGES}
     transformer.processing_kwargs = {**transformer.processing_kwargs, "text": text_options}

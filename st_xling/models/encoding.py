@@ -11,7 +11,7 @@ import logging
 import math
 import shlex
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -101,10 +101,10 @@ def encode(
     model.eval()
     vectors = None
     dtype = loaded(model).options.get("dtype")
-    autocast: Any = nullcontext()
+    autocast: AbstractContextManager[Any] = nullcontext()
     if dtype is not None:
         autocast = torch.autocast(model.device.type, getattr(torch, dtype))
-    shown: Any = nullcontext(bar)
+    shown: AbstractContextManager[Any] = nullcontext(bar)
     if bar is None:
         shown = progress_bar(total=len(texts), desc="encoding", unit="sentences", show=show_progress_bar)
     with autocast, shown as bar:

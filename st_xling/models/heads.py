@@ -181,20 +181,16 @@ class _HeadParts(nn.Module):
     ``bias`` is the decoder's, ``weight`` its rows where they are not tied to the word embeddings; or ``None``.
     """
 
-    def __init__(
-        self,
-        dense: nn.Module,
-        norm: nn.Module,
-        activation: nn.Module,
-        bias: nn.Parameter | None,
-        weight: nn.Parameter | None,
-    ) -> None:
+    bias: nn.Parameter | None
+    weight: nn.Parameter | None
+
+    def __init__(self) -> None:
         super().__init__()
-        self.dense = dense
-        self.norm = norm
-        self.activation = activation
-        self.bias = bias
-        self.weight = weight
+        self.dense: nn.Module = nn.Identity()
+        self.norm: nn.Module = nn.Identity()
+        self.activation: nn.Module = nn.Identity()
+        self.register_parameter("bias", None)
+        self.register_parameter("weight", None)
 
 
 def _empty_head(config: PreTrainedConfig) -> tuple[PreTrainedModel, _HeadParts] | None:
@@ -209,7 +205,7 @@ def _empty_head(config: PreTrainedConfig) -> tuple[PreTrainedModel, _HeadParts] 
         return None
 
 
-def _new_head(config: Any) -> _HeadParts:
+def _new_head(config: PreTrainedConfig) -> _HeadParts:
     """A head as transformers initializes it; for families without one that is known here, BERT's."""
     bert = BertConfig(hidden_size=config.hidden_size, vocab_size=1, num_hidden_layers=0, num_attention_heads=1)
     bert.initializer_range = getattr(config, "initializer_range", bert.initializer_range)
@@ -219,7 +215,7 @@ def _new_head(config: Any) -> _HeadParts:
     return parts
 
 
-def _find_head_parts(model: Any) -> _HeadParts:
+def _find_head_parts(model: PreTrainedModel) -> _HeadParts:
     """Find the parts of the head that a family's masked-LM class has around its encoder.
 
     Raises:
@@ -229,7 +225,8 @@ def _find_head_parts(model: Any) -> _HeadParts:
     # one LayerNorm, a decoder and its bias.
     encoder = model.base_model_prefix + "."
     modules = [module for name, module in model.named_modules() if name and not (name + ".").startswith(encoder)]
-    rows, width = model.get_input_embeddings().weight.shape
+    word_embeddings: Any = model.get_input_embeddings()
+    rows, width = word_embeddings.weight.shape
     # A decoder is known by its shape; it may be missing where the word embeddings are called instead (DeBERTa).
     dense = [module for module in modules if isinstance(module, nn.Linear) and module.out_features != rows]
     norm = [module for module in modules if isinstance(module, nn.LayerNorm)]
@@ -242,13 +239,17 @@ def _find_head_parts(model: Any) -> _HeadParts:
     weights = []
     if not model.config.tie_word_embeddings:
         weights = [parameter for parameter in of_head if parameter.shape == (rows, width)]
-    return _HeadParts(
-        dense=dense[0] if dense else nn.Identity(),
-        norm=norm[0] if norm else nn.Identity(),
-        activation=_find_activation([model, *modules]) if dense else nn.Identity(),
-        bias=biases[-1] if biases else None,  # the decoder itself has the one that is added
-        weight=weights[0] if weights else None,
-    )
+    parts = _HeadParts()
+    if dense:
+        parts.dense = dense[0]
+        parts.activation = _find_activation([model, *modules])
+    if norm:
+        parts.norm = norm[0]
+    if biases:
+        parts.bias = biases[-1]  # the decoder itself has the one that is added
+    if weights:
+        parts.weight = weights[0]
+    return parts
 
 
 def _find_activation(modules: Sequence[nn.Module]) -> nn.Module:
@@ -261,7 +262,7 @@ def _find_activation(modules: Sequence[nn.Module]) -> nn.Module:
     return nn.GELU()
 
 
-def _load_head(config: Any, revision: str | None) -> tuple[dict[str, Tensor], str]:
+def _load_head(config: PreTrainedConfig, revision: str | None) -> tuple[dict[str, Tensor], str]:
     """Load the tensors of the head with which the encoder was saved, none if any is missing, and describe the origin.
 
     Nothing is downloaded: the checkpoint is a folder, or in the Hub's cache.

@@ -54,7 +54,7 @@ class Centering:
         mean = self.joint if name is None else self.languages[name]
         return F.normalize(F.normalize(vectors, dim=-1) - mean.to(vectors), dim=-1)
 
-    def modules(self) -> list[Any]:
+    def modules(self) -> list[nn.Module]:
         """Modules of sentence-transformers that compute the same after a pooling.
 
         With means by language, the middle one is a ``Router``: ``encode(texts, task="zh")`` subtracts the mean of
@@ -63,7 +63,7 @@ class Centering:
         """
         means = {JOINT: self.joint, **self.languages}
         routes = {name: [_dense(torch.eye(len(mean)), -mean)] for name, mean in means.items()}
-        middle: Any = routes[JOINT][0]
+        middle: nn.Module = routes[JOINT][0]
         if self.languages:
             roles = {(task, None): JOINT for task in ("query", "document")}
             middle = Router(routes, default_route=JOINT, route_mappings=roles)  # type: ignore[arg-type]
@@ -92,7 +92,9 @@ def fit_centering(vectors: Tensor, languages: Sequence[str], center: Center = "p
     units = F.normalize(vectors, dim=-1)
     means = {code: units[rows].mean(dim=0) for code, rows in rows_by_language.items()}
     joint = torch.stack([*means.values()]).mean(dim=0)
-    return Centering(joint, means if center == "per_language" else {})
+    if center == "joint":
+        return Centering(joint, {})
+    return Centering(joint, means)
 
 
 def find_centering(model: SentenceTransformer) -> Centering | None:
@@ -301,7 +303,7 @@ class Postprocessing:
     """
 
     centering: Centering | None
-    projections: Mapping[str, Sequence[Any]]
+    projections: Mapping[str, Sequence[nn.Module]]
 
     @torch.no_grad()
     def stages(self, vectors: Tensor, language: str | None) -> dict[str, Tensor]:

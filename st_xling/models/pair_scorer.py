@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
@@ -144,7 +144,7 @@ class PairScorer:
         if self._limit is not None:
             text_options["max_length"] = self._limit
         activation = torch.nn.Identity() if raw else self.activation
-        casting: Any = nullcontext()
+        casting: AbstractContextManager[Any] = nullcontext()
         if self.autocast is not None:
             casting = torch.autocast(self.model.device.type, dtype=getattr(torch, self.autocast))
         scores: list[Tensor] = []

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -19,6 +19,9 @@ from st_xling.models.lora import CONFIG as ADAPTER_CONFIG
 from st_xling.models.lora import own_base
 from st_xling.utils.io import file_sha256, temporary_path, write_json
 from st_xling.utils.resumable import ResumableFolder
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 _CARD = "README.md"
 #: Files of ours that may name places on this machine; in what is published they do not.
@@ -81,7 +84,7 @@ def model_folder(out: str | Path, source: str, key: str, *, overwrite: bool = Fa
 
 def write_model(
     folder: ResumableFolder,
-    model: Any,
+    model: SentenceTransformer,
     source: str,
     report: dict[str, Any],
     complete: Callable[[Path], object] | None = None,

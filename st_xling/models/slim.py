@@ -16,11 +16,10 @@ from sentence_transformers import SentenceTransformer
 
 from st_xling._version import __version__
 from st_xling.data.texts_by_language import language_texts
-from st_xling.models import load_encoder
 from st_xling.models.encoding import encode
 from st_xling.models.load import cast_to_saved_dtype
 from st_xling.models.sidecar import card_terms, model_fingerprint, model_folder, write_model
-from st_xling.models.view import EncoderLoadingOptions, model_options
+from st_xling.models.view import EncoderLoadingOptions, load_encoder, model_options
 from st_xling.models.vocabulary import model_size, slim_encoder
 from st_xling.utils.languages import canonical_code, match_language
 from st_xling.utils.signature import sign

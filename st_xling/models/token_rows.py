@@ -10,10 +10,14 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sentence_transformers.base.modules import Transformer
 from torch import nn
+
+if TYPE_CHECKING:
+    from sentence_transformers.base.model import BaseModel
+    from transformers import PreTrainedTokenizerBase
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +32,7 @@ def embedding_rows(model: nn.Module) -> int | None:
     return table.num_embeddings if isinstance(table, nn.Embedding) else None
 
 
-def tokens_without_row(tokenizer: Any, rows: int) -> dict[str, int]:
+def tokens_without_row(tokenizer: PreTrainedTokenizerBase, rows: int) -> dict[str, int]:
     """Token → id of the tokens of a transformers tokenizer that are beyond ``rows``; nearly always none."""
     added = getattr(tokenizer, "added_tokens_decoder", None)
     if added is None:
@@ -39,7 +43,7 @@ def tokens_without_row(tokenizer: Any, rows: int) -> dict[str, int]:
     return {token: token_id for token, token_id in tokenizer.get_vocab().items() if token_id >= rows}
 
 
-def check_ids(tokenizer: Any, rows: int | None, ids: Iterable[int]) -> None:
+def check_ids(tokenizer: PreTrainedTokenizerBase, rows: int | None, ids: Iterable[int]) -> None:
     """Raise ``ValueError`` if one of the ids of tokens in use has no row in the word embeddings.
 
     Args:
@@ -58,7 +62,7 @@ def check_ids(tokenizer: Any, rows: int | None, ids: Iterable[int]) -> None:
         )
 
 
-def check_texts(model: Any, texts: Sequence[str], *, prompt: str | None = None) -> None:
+def check_texts(model: BaseModel, texts: Sequence[str], *, prompt: str | None = None) -> None:
     """Raise ``ValueError`` if a text has a token without a row; costs nothing where the model has no such tokens.
 
     Args:
@@ -71,14 +75,16 @@ def check_texts(model: Any, texts: Sequence[str], *, prompt: str | None = None) 
     if rows is None or not tokens_without_row(tokenizer, rows):
         return
     limit = model.max_seq_length
-    cut: dict[str, Any] = {} if limit is None else {"truncation": True, "max_length": limit}
+    cut: dict[str, Any] = {}
+    if limit is not None:
+        cut = {"truncation": True, "max_length": limit}
     for start in range(0, len(texts), TEXTS_PER_CHECK):
         batch = [(prompt or "") + text for text in texts[start : start + TEXTS_PER_CHECK]]
         ids_of_texts = tokenizer(batch, verbose=False, return_attention_mask=False, **cut)["input_ids"]
         check_ids(tokenizer, rows, itertools.chain.from_iterable(ids_of_texts))
 
 
-def prepare_tokenizer(model: Any) -> None:
+def prepare_tokenizer(model: BaseModel) -> None:
     """Give a model that was loaded a padding token with a row, and check the special tokens that every text gets.
 
     Padding is never attended to, so any token may be it. The one that the encoder's configuration names comes first;
@@ -95,7 +101,8 @@ def prepare_tokenizer(model: Any) -> None:
     if rows is None or not hasattr(tokenizer, "pad_token_id"):
         return
     if tokenizer.pad_token_id is None or tokenizer.pad_token_id >= rows:
-        configured = getattr(model[0].auto_model.config, "pad_token_id", None)
+        transformer: Any = model[0]
+        configured = getattr(transformer.auto_model.config, "pad_token_id", None)
         candidates = [configured, tokenizer.eos_token_id, tokenizer.sep_token_id, tokenizer.unk_token_id]
         usable = [token_id for token_id in candidates if isinstance(token_id, int) and 0 <= token_id < rows]
         tokens = [token for token in map(tokenizer.convert_ids_to_tokens, usable) if token]

@@ -187,7 +187,7 @@ def with_signed_options(model: SentenceTransformer, **options: str) -> SentenceT
     return model
 
 
-def rebuilt(model: SentenceTransformer, modules: Sequence[Any]) -> SentenceTransformer:
+def rebuilt(model: SentenceTransformer, modules: Sequence[nn.Module]) -> SentenceTransformer:
     """Other modules under the prompts, the similarity and the device of ``model``; weights are shared."""
     kind = type(model)  # a subclass may encode in another way
     if kind.__init__ is not SentenceTransformer.__init__:

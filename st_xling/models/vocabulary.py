@@ -27,7 +27,7 @@ import json
 import re
 import string
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sentence_transformers import SentenceTransformer
@@ -39,6 +39,9 @@ from st_xling.models.lora import has_adapters
 from st_xling.models.token_rows import check_ids
 from st_xling.utils.private import forget_card, replace_backend
 from st_xling.utils.terminal import progress_bar
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 #: Model types that can be pruned.
 KINDS = ("WordPiece", "Unigram", "BPE")
@@ -98,7 +101,8 @@ def slim_encoder(
     slim = copy.deepcopy(model, {**shared, id(card): copy.copy(card), id(tokenizer): pruned})
     slim.model_card_data.register_model(slim)
     forget_card(slim)  # it describes the source
-    cut_weights(slim[0].auto_model, ids)
+    transformer: Any = slim[0]
+    cut_weights(transformer.auto_model, ids)
     return slim
 
 
@@ -126,7 +130,7 @@ class Vocabulary:
         ValueError: A tokenizer written in Python, or of another type.
     """
 
-    def __init__(self, tokenizer: Any) -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         backend = getattr(tokenizer, "backend_tokenizer", None)
         content = {} if backend is None else json.loads(backend.to_str())
         self.kind = str(content.get("model", {}).get("type"))
@@ -191,7 +195,7 @@ def processors(step: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
 
 
 def count_tokens(
-    tokenizer: Any, texts: Iterable[str], *, prompts: Iterable[str] = (), progress: bool = False
+    tokenizer: PreTrainedTokenizerFast, texts: Iterable[str], *, prompts: Iterable[str] = (), progress: bool = False
 ) -> np.ndarray:
     """Count the tokens of texts, not truncated, without special tokens.
 
@@ -214,7 +218,7 @@ def count_tokens(
     return counts
 
 
-def token_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
+def token_ids(tokenizer: PreTrainedTokenizerFast, texts: list[str]) -> list[list[int]]:
     """Ids of each text, uncut and without special tokens."""
     # Not by calling the tokenizer, which makes ten times as many Python objects; a call sets these two anew.
     backend = tokenizer.backend_tokenizer
@@ -268,7 +272,9 @@ def _single_characters(vocabulary: Vocabulary, used: Iterable[int]) -> set[int]:
     return {vocabulary.ids[piece] for piece in pieces if piece in vocabulary.ids}
 
 
-def prune_tokenizer(tokenizer: Any, vocabulary: Vocabulary, ids: Mapping[int, int]) -> Any:
+def prune_tokenizer(
+    tokenizer: PreTrainedTokenizerFast, vocabulary: Vocabulary, ids: Mapping[int, int]
+) -> PreTrainedTokenizerFast:
     """A new tokenizer that only knows the tokens of ``ids``, under their new ids.
 
     Args:
@@ -305,7 +311,7 @@ def prune_tokenizer(tokenizer: Any, vocabulary: Vocabulary, ids: Mapping[int, in
     return pruned
 
 
-def cut_weights(encoder: Any, ids: Mapping[int, int]) -> None:
+def cut_weights(encoder: PreTrainedModel, ids: Mapping[int, int]) -> None:
     """Replace the word embeddings of ``encoder`` by those rows that stay, in place; all other weights stay.
 
     Args:
@@ -330,12 +336,14 @@ def cut_weights(encoder: Any, ids: Mapping[int, int]) -> None:
     encoder.set_input_embeddings(cut)
     for name, old_ids in _token_ids(encoder.config).items():
         new_ids = [ids.get(old) for old in old_ids]
-        is_list = isinstance(getattr(encoder.config, name), list)
-        setattr(encoder.config, name, new_ids if is_list else new_ids[0])
+        if isinstance(getattr(encoder.config, name), list):
+            setattr(encoder.config, name, new_ids)
+        else:
+            setattr(encoder.config, name, new_ids[0])
     encoder.config.vocab_size = len(ids)
 
 
-def _token_ids(config: Any) -> dict[str, list[int]]:
+def _token_ids(config: PreTrainedConfig) -> dict[str, list[int]]:
     """Entries that are ids of tokens, such as ``pad_token_id``; negative numbers are ids of none."""
     entries: dict[str, list[int]] = {}
     for name, value in config.to_dict().items():

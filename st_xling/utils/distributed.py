@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from sentence_transformers.util.distributed import get_rank, get_world_size
 
-Result = TypeVar("Result")
+StepResult = TypeVar("StepResult")
 MAIN = 0
 
 
@@ -44,7 +44,7 @@ def is_main() -> bool:
     return (get_rank() if get_world_size() > 1 else _environment("RANK", MAIN)) == MAIN
 
 
-def run_on_all(step: Callable[[], Result]) -> Result:
+def run_on_all(step: Callable[[], StepResult]) -> StepResult:
     """Run ``step`` in every process; if one fails, all do.
 
     Args:
@@ -56,23 +56,27 @@ def run_on_all(step: Callable[[], Result]) -> Result:
     """
     if get_world_size() == 1:
         return step()
-    error = result = None
+    result: StepResult | None = None
+    error: ValueError | OSError | None = None
+    message: str | None = None
     try:
         result = step()
-    except (ValueError, OSError) as fault:
-        error = fault
-    faults = _exchange(None if error is None else str(error))
-    failed = [rank for rank, fault in enumerate(faults) if fault is not None]
-    if not failed:
+    except (ValueError, OSError) as raised:
+        error = raised
+        message = str(raised)
+    messages = _exchange(message)
+    failed_ranks = [rank for rank, text in enumerate(messages) if text is not None]
+    if not failed_ranks:
         return result  # type: ignore[return-value]
+    rank = failed_ranks[0]
     if not is_main():
-        raise AnotherProcessFailed(faults[failed[0]]) from error
+        raise AnotherProcessFailed(messages[rank]) from error
     if error is not None:
         raise error
-    raise ValueError(f"process {failed[0]} of {get_world_size()}: {faults[failed[0]]}")
+    raise ValueError(f"process {rank} of {get_world_size()}: {messages[rank]}")
 
 
-def run_on_main(step: Callable[[], Result]) -> Result:
+def run_on_main(step: Callable[[], StepResult]) -> StepResult:
     """Run ``step`` in the main process while the others wait; all get its result (of plain types) or its error."""
     result = run_on_all(lambda: step() if is_main() else None)
     if get_world_size() > 1:
@@ -94,10 +98,11 @@ def end_process(status: int) -> int:
     os._exit(status)
 
 
-def _exchange(own: Result) -> list[Result]:
-    everyone: list[Result] = [own] * get_world_size()
-    dist.all_gather_object(everyone, own)
-    return everyone
+def _exchange(value: StepResult) -> list[StepResult]:
+    """Return the values of all processes, by rank."""
+    values: list[StepResult] = [value] * get_world_size()
+    dist.all_gather_object(values, value)
+    return values
 
 
 def _environment(name: str, default: int) -> int:

@@ -43,7 +43,9 @@ class LazyModel:
     @property
     def loaded(self) -> Loaded:
         """How it will be loaded."""
-        return Loaded(self.name, {} if self.revision is None else {"revision": self.revision})
+        if self.revision is None:
+            return Loaded(self.name)
+        return Loaded(self.name, {"revision": self.revision})
 
 
 def configured_prompts(name: str, revision: str | None = None) -> dict[str, str]:

@@ -115,6 +115,11 @@ def shallow_copy(module: M) -> M:
     return copied
 
 
+def uncompiled(module: nn.Module) -> nn.Module:
+    """Return the module inside the wrapper that ``torch.compile`` puts around it, or the module itself."""
+    return getattr(module, "_orig_mod", module)
+
+
 def with_features(stream: IterableDataset) -> IterableDataset:
     """Return a stream that knows its columns; where they are not known, it looks at the first rows."""
     return stream if stream.features is not None else stream._resolve_features()

@@ -68,6 +68,13 @@ def test_a_fingerprint_follows_content() -> None:
     assert private.fingerprint(data) != private.fingerprint(data.select([0, 1]))
 
 
+def test_a_compiled_module_gives_the_one_inside() -> None:
+    """Losses must find the model inside the wrapper: a trainer with ``torch_compile`` gives them that."""
+    module = nn.Linear(2, 2)
+    assert private.uncompiled(torch.compile(module)) is module  # type: ignore[arg-type]
+    assert private.uncompiled(module) is module
+
+
 def test_a_stream_gets_its_features() -> None:
     stream = IterableDataset.from_generator(lambda: ({"source": text} for text in TEXTS))
     assert stream.features is None
