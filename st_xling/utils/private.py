@@ -1,6 +1,8 @@
-"""Private parts of other libraries that have no public way, each with a canary test in ``tests/utils/test_private.py``.
+"""Private API of other libraries that has no public counterpart.
 
-A canary fails first when a new version of the library moves or changes such a part.
+Each function has a canary test in ``tests/utils/test_private.py``, which fails first when a new version of the library
+moves or changes what it uses, and says what depends on it. The tests also watch the two private methods of
+transformers' trainer that ours override: ``_run_epoch`` and ``_load_from_checkpoint``.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
-M = TypeVar("M", bound="nn.Module")
+Module = TypeVar("Module", bound="nn.Module")
 
 
 def dataclass_fields(package: str, module: str) -> list[str]:
@@ -38,16 +40,28 @@ def dataclass_fields(package: str, module: str) -> list[str]:
         >>> "logging_steps" in dataclass_fields("transformers", "training_args.py")
         True
     """
-    spec = find_spec(package)
-    folders = [] if spec is None else list(spec.submodule_search_locations or ())
-    paths = [path for folder in folders if (path := Path(folder) / module).is_file()]
+    file = _package_file(package, module)
+    if file is None:
+        return []
     names: list[str] = []
-    for path in paths[:1]:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-        lines = [line for part in classes for line in part.body if isinstance(line, ast.AnnAssign)]
-        names = [line.target.id for line in lines if isinstance(line.target, ast.Name)]
+    for definition in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(definition, ast.ClassDef):
+            for line in definition.body:
+                if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name):
+                    names.append(line.target.id)
     return names
+
+
+def _package_file(package: str, module: str) -> Path | None:
+    """Find a file of an installed package without importing it."""
+    spec = find_spec(package)
+    if spec is None:
+        return None
+    for folder in spec.submodule_search_locations or ():
+        path = Path(folder) / module
+        if path.is_file():
+            return path
+    return None
 
 
 def attention_implementation(config: PreTrainedConfig) -> str | None:
@@ -101,14 +115,19 @@ def initialize(model: PreTrainedModel, part: nn.Module) -> None:
 
 
 def replace_backend(tokenizer: PreTrainedTokenizerFast, backend: Tokenizer) -> None:
-    """Replace the ``backend_tokenizer`` of a tokenizer, which can be read alone."""
+    """Replace the ``backend_tokenizer`` of a tokenizer, a property that can be read but not set."""
     tokenizer._tokenizer = backend
 
 
-def shallow_copy(module: M) -> M:
+def uncompiled(model: nn.Module) -> nn.Module:
+    """Return the module that ``torch.compile`` has wrapped, or the module itself if it is not compiled."""
+    return getattr(model, "_orig_mod", model)
+
+
+def shallow_copy(module: Module) -> Module:
     """Return a copy of a module that shares everything with it, but whose children can be replaced.
 
-    ``copy.copy`` alone shares the table of children, too.
+    ``copy.copy`` shares the table of children as well.
     """
     copied = copy.copy(module)
     copied._modules = dict(module._modules)
@@ -122,7 +141,9 @@ def uncompiled(module: nn.Module) -> nn.Module:
 
 def with_features(stream: IterableDataset) -> IterableDataset:
     """Return a stream that knows its columns; where they are not known, it looks at the first rows."""
-    return stream if stream.features is not None else stream._resolve_features()
+    if stream.features is not None:
+        return stream
+    return stream._resolve_features()
 
 
 def discard_rows(module: EvaluationModule) -> None:
@@ -132,20 +153,23 @@ def discard_rows(module: EvaluationModule) -> None:
         module: Module whose rows were refused before ``compute``, which would forget them itself.
     """
     writer: Any = module.writer
-    module.writer = module.buf_writer = module.selected_feature_format = None
+    module.writer = None
+    module.buf_writer = None
+    module.selected_feature_format = None
     if writer is not None:
         writer.stream.close()
     if module.filelock is not None:
         Path(module.cache_file_name).unlink(missing_ok=True)
         module.filelock.release()
-        module.filelock = module.cache_file_name = None
+        module.filelock = None
+        module.cache_file_name = None
 
 
 def onednn_linear(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """Compute ``states @ weight.T + bias`` of float32 tensors on a CPU by oneDNN, without gradients.
 
-    torch has it for the code that ``torch.compile`` writes; in public it takes oneDNN only for tensors in a layout of
-    its own, whose conversion takes as long as the product.
+    torch has it for the code that ``torch.compile`` writes. Its public functions use oneDNN only for tensors in a
+    special layout, whose conversion takes as long as the product.
 
     Args:
         states: *Shape:* ``(…, in)``

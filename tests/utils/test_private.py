@@ -1,12 +1,14 @@
-"""Canaries: each fails first when a library moves or changes a private part that we use."""
+"""Canaries: each fails first when a library changes private API that we use, and says what depends on it."""
 
 import copy
 import dataclasses
+import inspect
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import evaluate
 import pytest
 import torch
 from datasets import Dataset, IterableDataset
@@ -14,9 +16,11 @@ from sentence_transformers import SentenceTransformer, SentenceTransformerTraini
 from sentence_transformers.cross_encoder import CrossEncoderTrainingArguments
 from tokenizers import Tokenizer
 from torch import nn
-from transformers import BertConfig, BertModel
+from transformers import BertConfig, BertModel, Trainer
 
+from st_xling.metrics import path
 from st_xling.training.settings import _ARGUMENT_FILES
+from st_xling.training.trainer import FiniteTrainer, GuardedTrainer
 from st_xling.utils import private
 from st_xling.utils.private import dataclass_fields
 
@@ -25,9 +29,11 @@ TEXTS = ["Der Hund schläft.", "สุนัขหลับ", "Le café est ferm
 
 @pytest.mark.parametrize("kind", [SentenceTransformerTrainingArguments, CrossEncoderTrainingArguments])
 def test_training_arguments_are_found_without_importing_them(kind: type) -> None:
-    """Names of training arguments are read in the libraries' files, so that a typing error needs no torch."""
-    names = {name for package, module in _ARGUMENT_FILES for name in dataclass_fields(package, module)}
-    assert {entry.name for entry in dataclasses.fields(kind)} <= names
+    """The names are read in the libraries' files, so that ``train --set`` reports a typing error before torch loads."""
+    names: set[str] = set()
+    for package, module in _ARGUMENT_FILES:
+        names.update(dataclass_fields(package, module))
+    assert {field.name for field in dataclasses.fields(kind)} <= names
 
 
 def test_a_module_that_is_not_there_has_no_names() -> None:
@@ -35,7 +41,7 @@ def test_a_module_that_is_not_there_has_no_names() -> None:
 
 
 def test_attention_can_be_changed_for_a_block() -> None:
-    """The weights of attention are read for a moment, with eager attention, the only one that returns them."""
+    """``WordAlignmentLoss`` reads weights of attention: it needs eager attention, the only kind that returns them."""
     config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, vocab_size=9)
     model = BertModel(config).eval()
     shapes: list[Any] = []
@@ -63,6 +69,7 @@ def test_shared_evaluation_is_known(make_model: Callable[..., Any]) -> None:
 
 
 def test_a_fingerprint_follows_content() -> None:
+    """Loading ``--data`` and resumed runs recognize a data set by it."""
     data = Dataset.from_dict({"source": TEXTS})
     assert private.fingerprint(data) == private.fingerprint(copy.deepcopy(data))
     assert private.fingerprint(data) != private.fingerprint(data.select([0, 1]))
@@ -76,15 +83,17 @@ def test_a_compiled_module_gives_the_one_inside() -> None:
 
 
 def test_a_stream_gets_its_features() -> None:
+    """Text that is streamed from the Hub may come without column names, from which its languages are read."""
     stream = IterableDataset.from_generator(lambda: ({"source": text} for text in TEXTS))
     assert stream.features is None
-    known = private.with_features(stream)
-    assert list(known.features) == ["source"] and [row["source"] for row in known] == TEXTS
-    assert private.with_features(known) is known
+    resolved = private.with_features(stream)
+    assert list(resolved.features) == ["source"]
+    assert [row["source"] for row in resolved] == TEXTS
+    assert private.with_features(resolved) is resolved
 
 
 def test_a_copied_card_can_be_forgotten(make_model: Callable[..., Any], tmp_path: Path) -> None:
-    """A slim model would be saved with the card of its source."""
+    """Otherwise a slim model would be saved with the card of its source."""
     make_model().save_pretrained(str(tmp_path / "source"))
     (tmp_path / "source" / "README.md").write_text("# Café\n", encoding="utf-8")
     for forget in (False, True):
@@ -96,6 +105,7 @@ def test_a_copied_card_can_be_forgotten(make_model: Callable[..., Any], tmp_path
 
 
 def test_a_module_is_initialized_as_its_family_does() -> None:
+    """New heads, such as that of ``RepresentationTranslationLoss``, start as a layer of their encoder would."""
     config = BertConfig(hidden_size=64, num_hidden_layers=0, num_attention_heads=1, initializer_range=0.5)
     part = nn.Linear(64, 64)
     torch.manual_seed(0)
@@ -104,18 +114,19 @@ def test_a_module_is_initialized_as_its_family_does() -> None:
 
 
 def test_a_tokenizer_gets_another_backend(make_model: Callable[..., Any], tmp_path: Path) -> None:
+    """Slim models get a backend with fewer tokens."""
     tokenizer = copy.deepcopy(make_model().tokenizer)
     backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     backend.add_tokens(["สุนัขหลับ"])
     private.replace_backend(tokenizer, backend)
     assert tokenizer.backend_tokenizer is backend and tokenizer.tokenize("สุนัขหลับ") == ["สุนัขหลับ"]
     tokenizer.save_pretrained(tmp_path)
-    assert (
-        "สุนัขหลับ" in json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))["added_tokens"][-1].values()
-    )
+    saved = json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))
+    assert "สุนัขหลับ" in saved["added_tokens"][-1].values()
 
 
 def test_children_of_a_shallow_copy_can_be_replaced() -> None:
+    """A view of an encoder, with fewer layers for instance, must leave the encoder itself as it is."""
     module = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 4))
     copied = private.shallow_copy(module)
     copied[1] = nn.Identity()
@@ -125,7 +136,33 @@ def test_children_of_a_shallow_copy_can_be_replaced() -> None:
 
 @pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
 def test_a_linear_layer_by_onednn() -> None:
-    """Also of transposed weights, as gradients need it."""
+    """Faster linear layers on CPUs use it, for gradients also with transposed weights."""
     states, weight, bias = torch.randn(3, 7, 20), torch.randn(20, 30).t(), torch.randn(30)
     torch.testing.assert_close(private.onednn_linear(states, weight, bias), nn.functional.linear(states, weight, bias))
     torch.testing.assert_close(private.onednn_linear(states[0], weight, None), nn.functional.linear(states[0], weight))
+
+
+def test_a_compiled_module_is_found() -> None:
+    """Losses, :func:`unwrap` and the loading of adapters look for the ``SentenceTransformer`` inside."""
+    module = nn.Linear(2, 3)
+    assert private.uncompiled(torch.compile(module)) is module
+    assert private.uncompiled(module) is module
+
+
+def test_rows_of_a_metric_are_discarded(tmp_path: Path) -> None:
+    """After rows that it refuses, ``evaluate``'s module would mix them with those of the next call."""
+    module = evaluate.load(path("tatoeba"), cache_dir=str(tmp_path))
+    for _ in range(2):
+        module.add_batch(predictions=[[1.0, 0.0]], references=[[1.0, 0.0]])
+        assert list(tmp_path.rglob("*.arrow"))
+        private.discard_rows(module)
+        assert not list(tmp_path.rglob("*.arrow"))
+    assert module.compute(predictions=[[1.0, 0.0]], references=[[1.0, 0.0]])
+
+
+def test_the_trainer_has_the_private_methods_that_ours_override() -> None:
+    """transformers must go on calling them, or a finished run makes one more step, and adapters are not resumed."""
+    for method in ("_run_epoch", "_load_from_checkpoint"):
+        assert method in vars(Trainer)
+        assert method in vars(FiniteTrainer) or method in vars(GuardedTrainer)
+        assert f"self.{method}(" in inspect.getsource(Trainer)
