@@ -21,15 +21,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status: 0; 1 if texts are in other languages than named, so that nothing would be found, or after a
         fault of ours; 2 for input that cannot be used; 130 after Ctrl-C.
     """
-    words = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:
+        argv = sys.argv[1:]
+    words = [word for word in argv if word not in GLOBAL_FLAGS]
+    flags = {GLOBAL_FLAGS[word] for word in argv if word in GLOBAL_FLAGS}
     stdout = sys.stdout
     # Python has None for a stream that was closed (``>&-``), which other libraries do not expect.
     if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
-    flags = {GLOBAL_FLAGS[word] for word in words if word in GLOBAL_FLAGS}
-    words = [word for word in words if word not in GLOBAL_FLAGS]
     # Other libraries read these when they are imported.
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     os.environ.setdefault("TQDM_LEAVE", "")
@@ -37,10 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name in ("TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS"):
             os.environ.setdefault(name, "1")
     try:
-        from st_xling.cli.app import Call
+        from st_xling.cli.app import Invocation
 
-        call = Call(shlex.join(["st-xling", *words]), frozenset(flags), stdout)
-        load_app()(words, prog_name="st-xling", obj=call)
+        invocation = Invocation(shlex.join(["st-xling", *words]), frozenset(flags), stdout)
+        load_app()(words, prog_name="st-xling", obj=invocation)
         status = 0
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 1
@@ -80,7 +81,7 @@ def end_stdout(status: int) -> int:
         failed = 2
         if status == 0:
             print(f"st-xling: error: stdout cannot be written: {error}", file=sys.stderr)
-    # Python would write the buffer once more when it ends, report that in words of its own, and exit with 120.
+    # Python would write the buffer once more when it ends, report that in other words, and exit with 120.
     with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return status or failed

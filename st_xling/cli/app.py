@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -26,35 +25,51 @@ from st_xling.cli.rules import Given, Rule, check_numbers, check_rules
 
 def fill(text: str) -> str:
     """Join the lines of each paragraph, except those marked for typer with a backspace, such as examples."""
-    paragraphs = inspect.cleandoc(text).split("\n\n")
-    return "\n\n".join(part if part.startswith("\b") else " ".join(part.split()) for part in paragraphs)
+    paragraphs: list[str] = []
+    for paragraph in inspect.cleandoc(text).split("\n\n"):
+        if not paragraph.startswith("\b"):
+            paragraph = " ".join(paragraph.split())
+        paragraphs.append(paragraph)
+    return "\n\n".join(paragraphs)
 
 
 FILES = ("SOURCE", "TARGET", "TEXT", "FILE", "XX=FILE")
 SPECS = ("SPEC", "EVAL", "PAIRS", "PARALLEL")
 INPUTS = frozenset((*FILES, *SPECS, "MODEL", "RECIPE", "STORE", "DIR", "XX=PATH", "XX=DIR", "PAPER"))
 """Metavars of parameters that name something to read."""
-NAMES = ("tiny", "bm25")
+BUILT_IN_MODELS = ("tiny", "bm25")
 """Models that are not folders, even if there is a folder of that name."""
 OUTPUTS = frozenset(("out", "json", "rejects", "work", "runs"))
 """Parameters that name something to write: a folder if the metavar is ``DIR`` or ``STORE``, otherwise a file."""
 
 LANGUAGE_LISTS = {
-    **dict.fromkeys(("slim", "card"), ("languages",)),
-    **dict.fromkeys(("retrieval", "reranking"), ("query_languages",)),
+    "slim": "languages",
+    "card": "languages",
+    "retrieval": "query_languages",
+    "reranking": "query_languages",
 }
-"""Parameters that are lists of languages, by command; of Tatoeba's they may also be groups."""
+"""Command → its parameter that is a list of languages. That of ``evaluate tatoeba`` may also name groups of them."""
 NO_PIVOT = "none"
 
 MODEL_FILES = ("config.json", "modules.json")
 SYNONYMS = {
-    **{"--lr": "--learning-rate", "--bs": "--batch-size", "--per-device-train-batch-size": "--batch-size"},
-    **{"--num-train-epochs": "--epochs", "--num-epochs": "--epochs", "--warmup-ratio": "--warmup"},
-    **{"--max-seq-length": "--max-length", "--model-name-or-path": "--model"},
-    **{"--src-lang": "--source-language", "--source-lang": "--source-language"},
-    **{"--tgt-lang": "--target-language", "--target-lang": "--target-language"},
+    "--lr": "--learning-rate",
+    "--bs": "--batch-size",
+    "--per-device-train-batch-size": "--batch-size",
     "--batch-size": "--token-budget",  # of commands that have no batch size
-    **{"-o": "--out", "--output": "--out", "--output-dir": "--out", "--output-path": "--out"},
+    "--num-train-epochs": "--epochs",
+    "--num-epochs": "--epochs",
+    "--warmup-ratio": "--warmup",
+    "--max-seq-length": "--max-length",
+    "--model-name-or-path": "--model",
+    "--src-lang": "--source-language",
+    "--source-lang": "--source-language",
+    "--tgt-lang": "--target-language",
+    "--target-lang": "--target-language",
+    "-o": "--out",
+    "--output": "--out",
+    "--output-dir": "--out",
+    "--output-path": "--out",
 }
 """Options of other tools → ours, for messages."""
 
@@ -66,8 +81,8 @@ TYPER: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Call:
-    """A call of the command line, ``context.obj`` of every command.
+class Invocation:
+    """One run of the command line, ``context.obj`` of every command.
 
     Attributes:
         line: The whole command, without the flags that change no result.
@@ -152,7 +167,15 @@ app.callback()(root)
 
 
 class Command(TyperCommand):
-    """A command with ``--json``, whose errors are one line on stderr."""
+    """A command with ``--json``, whose errors are one line on stderr.
+
+    Args:
+        *args: As for ``TyperCommand``, like all that is not named here.
+        params: Parameters that the function of the command declares.
+        shared: Dataclasses whose fields are further options, see :mod:`st_xling.cli.options`.
+        rules: Options that exclude or need each other, see :mod:`st_xling.cli.rules`.
+        help: Docstring of the function.
+    """
 
     def __init__(
         self,
@@ -163,10 +186,12 @@ class Command(TyperCommand):
         help: str | None = None,
         **settings: Any,
     ) -> None:
-        self.own = [str(each.name) for each in params]
+        self.declared = [str(parameter.name) for parameter in params]
         self.rules = rules
-        more = [each for kind in (*shared, JsonOption) for each in command_of(kind).params]
-        super().__init__(*args, params=[*params, *more], help=fill(help or ""), **settings)
+        all_params = list(params)
+        for kind in (*shared, JsonOption):
+            all_params += command_of(kind).params
+        super().__init__(*args, params=all_params, help=fill(help or ""), **settings)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help, without the spaces that fill its lines."""
@@ -176,51 +201,81 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words of a command.
 
-        Lists whose metavar ends with ``...`` take several: ``--pairs de-en fr-en``. ``--model MODEL`` may also name a
-        model that is an argument. Options of other tools are named as ours in an error.
+        ``--model MODEL`` may also name a model that is an argument. Options of other tools are named as ours in an
+        error. Lists whose metavar ends with ``...`` take several values: ``--pairs de-en fr-en``.
         """
-        known = {flag for each in self.params for flag in each.opts}
-        metavars = [getattr(each, "metavar", None) for each in self.params]
-        if "--model" not in known and "MODEL" in metavars[:2]:
-            args = [part for word in args for part in (word.split("=", 1) if word.startswith("--model=") else [word])]
-            if "--model" in args[:-1]:
-                place, first = args.index("--model"), metavars.index("MODEL")
-                others = [*args[:place], *args[place + 2 :]]
-                args = [*others[:first], args[place + 1], *others[first:]]
-        for word in [word.partition("=")[0] for word in args]:
-            if word not in known and (ours := SYNONYMS.get(word.replace("_", "-"))) in known:
-                raise typer.BadParameter(f"No such option: {word}; did you mean {ours}?")
-        lists = {flag for each in self.params if str(each.metavar).endswith("...") for flag in each.opts}
-        words: list[str] = []
+        words = self._with_model_as_argument(args)
+        self._check_synonyms(words)
+        return super().parse_args(ctx, self._with_repeated_options(words))
+
+    def _flags(self) -> set[str]:
+        """Return all spellings of all options."""
+        flags: set[str] = set()
+        for parameter in self.params:
+            flags.update(parameter.opts)
+        return flags
+
+    def _with_model_as_argument(self, words: list[str]) -> list[str]:
+        """Put the value of ``--model`` where the argument ``MODEL`` is expected, if the command has that instead."""
+        metavars = [getattr(parameter, "metavar", None) for parameter in self.params]
+        if "--model" in self._flags() or "MODEL" not in metavars[:2]:
+            return words
+        split_words: list[str] = []
+        for word in words:
+            if word.startswith("--model="):
+                split_words += word.split("=", 1)
+            else:
+                split_words.append(word)
+        if "--model" not in split_words[:-1]:
+            return split_words
+        index = split_words.index("--model")
+        model = split_words[index + 1]
+        others = split_words[:index] + split_words[index + 2 :]
+        others.insert(metavars.index("MODEL"), model)
+        return others
+
+    def _check_synonyms(self, words: Sequence[str]) -> None:
+        """Raise typer's error for an option of another tool, with the name of ours."""
+        flags = self._flags()
+        for word in words:
+            flag = word.partition("=")[0]
+            synonym = SYNONYMS.get(flag.replace("_", "-"))
+            if flag not in flags and synonym in flags:
+                raise typer.BadParameter(f"No such option: {flag}; did you mean {synonym}?")
+
+    def _with_repeated_options(self, words: Sequence[str]) -> list[str]:
+        """Put the option before each of several values: ``--pairs de-en --pairs fr-en``, as click expects it."""
+        list_flags: set[str] = set()
+        for parameter in self.params:
+            if str(parameter.metavar).endswith("..."):
+                list_flags.update(parameter.opts)
+        repeated: list[str] = []
         flag = None
-        for word in args:
+        for word in words:
             if word.startswith("-"):
-                flag = word if word in lists else None
-            elif flag is not None and words[-1] != flag:
-                words.append(flag)
-            words.append(word)
-        return super().parse_args(ctx, words)
+                flag = word if word in list_flags else None
+            elif flag is not None and repeated[-1] != flag:
+                repeated.append(flag)
+            repeated.append(word)
+        return repeated
 
     def invoke(self, ctx: Any) -> Any:
         """Check the parameters, and call the function of the command with those that it declares."""
-        from st_xling.utils.terminal import console, explain, hide_passwords
+        from st_xling.utils.terminal import console
 
-        call: Call = ctx.obj
+        invocation: Invocation = ctx.obj
         is_main = os.environ.get("RANK", "0") == "0"
+        is_quiet = "quiet" in invocation.flags or not is_main
         try:
-            with (
-                console(quiet="quiet" in call.flags or not is_main, verbose="verbose" in call.flags),
-                redirect_stdout(sys.stderr if self.streamed(ctx.params) else sys.stdout),
-            ):
-                given = Given.of(ctx)
-                check_numbers(given.values, given.typed)
-                self.check_stdout(ctx.params, is_closed=call.stdout is None)
-                check_rules(given, self.rules)
-                self.check(ctx.params)
-                return ctx.invoke(self.callback, **{name: ctx.params[name] for name in self.own})
+            with console(quiet=is_quiet, verbose="verbose" in invocation.flags):
+                # Inside, as a quiet console replaces stderr.
+                stdout = sys.stderr if self.streamed(ctx.params) else sys.stdout
+                with redirect_stdout(stdout):
+                    self.check(ctx)
+                    return ctx.invoke(self.callback, **{name: ctx.params[name] for name in self.declared})
         except KeyboardInterrupt as stop:
             if is_main:
-                print(f"\n{after_interrupt(stop, call.line)}", file=sys.stderr)
+                print(f"\n{after_interrupt(stop, invocation.line)}", file=sys.stderr)
             raise typer.Exit(130) from None
         except typer.Exit:
             raise
@@ -228,12 +283,8 @@ class Command(TyperCommand):
             # Without a word if the reader of stdout has ended; a pipe to a worker that breaks is an error.
             if isinstance(error, BrokenPipeError) and stdout_has_ended():
                 raise
-            message = explain(error)
-            if "debug" in call.flags or message is None:
-                print(hide_passwords("".join(traceback.format_exception(error))), end="", file=sys.stderr)
-            elif is_main or type(error).__name__ != "AnotherProcessFailed":
-                print(f"st-xling: error: {hide_passwords(message)}", file=sys.stderr)
-            raise typer.Exit(1 if message is None else getattr(error, "exit_status", 2)) from None
+            status = report_error(error, with_traceback="debug" in invocation.flags, is_main=is_main)
+            raise typer.Exit(status) from None
 
     def check_languages(self, values: Mapping[str, Any], inputs: Sequence[tuple[str, str]]) -> None:
         """Raise ``ValueError`` for what is no code of a language, in options and before ``=`` of specs.
@@ -250,7 +301,7 @@ class Command(TyperCommand):
             codes: Sequence[str] = ()
             if value is None or value == NO_PIVOT:
                 continue
-            if parameter.name in LANGUAGE_LISTS.get(str(self.name), ()):
+            if parameter.name == LANGUAGE_LISTS.get(str(self.name)):
                 codes = value
             elif parameter.metavar == "CODE":
                 codes = [value]
@@ -265,14 +316,35 @@ class Command(TyperCommand):
         files: dict[str, Any] = {}
         folders: dict[str, Any] = {}
         for parameter in self.params:
-            if parameter.name in OUTPUTS:
-                is_folder = str(parameter.metavar) in ("DIR", "STORE")
-                (folders if is_folder else files)[parameter.opts[-1]] = values[str(parameter.name)]
+            if parameter.name not in OUTPUTS:
+                continue
+            flag = parameter.opts[-1]
+            value = values[str(parameter.name)]
+            if str(parameter.metavar) in ("DIR", "STORE"):
+                folders[flag] = value
+            else:
+                files[flag] = value
         return files, folders
+
+    def inputs(self, values: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """Return metavar and value of everything to read, in the order of the parameters."""
+        inputs: list[tuple[str, str]] = []
+        for parameter in self.params:
+            metavar = str(parameter.metavar).removesuffix("...")
+            value = values[str(parameter.name)]
+            if parameter.name in OUTPUTS or metavar not in INPUTS or value is None:
+                continue
+            for name in value if isinstance(value, (list, tuple)) else [value]:
+                # Recipes and papers that are no files have names as well.
+                is_built_in = metavar in ("RECIPE", "PAPER") and not str(name).endswith((".yaml", ".yml"))
+                if name not in BUILT_IN_MODELS and not is_built_in:
+                    inputs.append((metavar, str(name)))
+        return inputs
 
     def streamed(self, values: Mapping[str, Any]) -> list[str]:
         """Return the options that write to stdout."""
-        return [flag for flag, value in self.outputs(values)[0].items() if str(value) == "-"]
+        files, _ = self.outputs(values)
+        return [flag for flag, value in files.items() if str(value) == "-"]
 
     def check_stdout(self, values: Mapping[str, Any], *, is_closed: bool) -> None:
         """Raise ``ValueError`` if several options write to stdout, it is closed, or a folder is named ``-``."""
@@ -282,36 +354,42 @@ class Command(TyperCommand):
             raise ValueError(f"{options} both write to stdout; give one of them a file.")
         if streamed and is_closed:
             raise ValueError(f"{streamed[0]} - writes to stdout, which is closed; give it a file.")
-        for flag, value in self.outputs(values)[1].items():
+        _, folders = self.outputs(values)
+        for flag, value in folders.items():
             if str(value) == "-":
                 raise ValueError(f"{flag} must be a folder, which cannot be written to stdout: got -; name a folder.")
 
-    def check(self, values: dict[str, Any]) -> None:
+    def check(self, ctx: Any) -> None:
+        """Raise for parameters that are out of range, do not go together, or name what cannot be read or written."""
+        given = Given.of(ctx)
+        check_numbers(given.values, given.typed)
+        self.check_stdout(ctx.params, is_closed=ctx.obj.stdout is None)
+        check_rules(given, self.rules)
+        self.check_files(ctx.params)
+
+    def check_files(self, values: dict[str, Any]) -> None:
         """Raise if an output would replace an input or cannot be written, or an input or device is not there."""
         from st_xling.utils.options import check_device
         from st_xling.utils.paths import check_outputs
         from st_xling.utils.resumable import check_replaced, work_path
 
         files, folders = self.outputs(values)
-        inputs: list[tuple[str, str]] = []
-        for parameter in self.params:
-            value, metavar = values[str(parameter.name)], str(parameter.metavar).removesuffix("...")
-            if parameter.name not in OUTPUTS and metavar in INPUTS and value is not None:
-                several = value if isinstance(value, (list, tuple)) else [value]
-                inputs += [(metavar, str(each)) for each in several if each not in NAMES]
-        # Recipes and papers have names, too.
-        inputs = [each for each in inputs if each[0] not in ("RECIPE", "PAPER") or each[1].endswith((".yaml", ".yml"))]
+        inputs = self.inputs(values)
         check_outputs(files, [value for _, value in inputs], folders=folders)
-        results = {name: path for name, path in files.items() if name != "--json"}
+        results = {flag: path for flag, path in files.items() if flag != "--json"}
         if results and not values.get("overwrite") and not values.get("dry_run"):
             check_replaced(results, work_path(values["out"], values.get("work")))
-        keeps = values.get("keep")  # it needs a folder, and says so
         self.check_languages(values, inputs)
-        for metavar, value in sorted(inputs, key=lambda each: each[0] != "MODEL"):
+        models = [value for metavar, value in inputs if metavar == "MODEL"]
+        # --keep needs a folder, and says so; these commands explain a missing model themselves.
+        if not values.get("keep") and self.name not in ("card", "push", "reproduce"):
+            for model in models:
+                if self.name == "compare":
+                    model = model.partition("?")[0]  # options follow
+                check_model(model, values.get("revision"))
+        for metavar, value in inputs:
             if metavar != "MODEL":
                 check_input(metavar, value)
-            elif not keeps and self.name not in ("card", "push", "reproduce"):
-                check_model(value.partition("?")[0] if self.name == "compare" else value, values.get("revision"))
         if values.get("device") is not None:
             check_device(values["device"])
 
@@ -332,23 +410,30 @@ def check_input(metavar: str, value: str) -> None:
     from st_xling.utils.file_endings import TEXT_ENDINGS
     from st_xling.utils.text import describe_missing, home_path, unpacked_ending
 
-    names, can_be_other = [], False
-    if metavar == "XX=FILE":
-        names = [parse_spec(value, {}, languages=1, forms="xx=FILE, a language and its file").location]
-    elif metavar == "STORE":
+    if metavar == "STORE":
         if not home_path(value).exists():
             raise FileNotFoundError(f"expected an embedding store, or an .npy file, but there is no folder {value}.")
+        return
+    names: list[str] = []
+    can_be_other = False
+    if metavar == "XX=FILE":
+        names = [parse_spec(value, {}, languages=1, forms="xx=FILE, a language and its file").location]
     elif metavar in (*FILES, "PAPER", "RECIPE"):
         names = [value]
     elif metavar in SPECS:
         spec = split_spec(value)
-        read_options(spec.query, PHRASEBOOK_OPTIONS if spec.is_phrasebook else OPTIONS, spec=value)
-        names = [] if spec.is_phrasebook else spec.location.split(",")
+        options = PHRASEBOOK_OPTIONS if spec.is_phrasebook else OPTIONS
+        read_options(spec.query, options, spec=value)
+        if not spec.is_phrasebook:
+            names = spec.location.split(",")
         can_be_other = len(names) == 1  # a folder, a beginning of file names, an id of the Hub
     for path in map(home_path, names):
         if can_be_other and unpacked_ending(path) not in TEXT_ENDINGS:
             continue
-        if not path.exists() and not any(map(Path.is_file, path.parents)):
+        if path.exists():
+            continue
+        is_in_archive = any(parent.is_file() for parent in path.parents)
+        if not is_in_archive:
             raise FileNotFoundError(describe_missing(path))
 
 
@@ -361,27 +446,57 @@ def check_model(name: str, revision: str | None) -> None:
     from st_xling.utils.terminal import first_line
     from st_xling.utils.text import home_path
 
-    if home_path(name).is_file():
+    path = home_path(name)
+    if path.is_file():
         raise ValueError(f"expected the Hub id or folder of a model, got the file {name}. Check the name.")
-    if home_path(name).exists():
+    if path.exists():
         if revision is not None:
             raise ValueError(f"--revision is for models of the Hub: {name} is on this machine; remove it.")
         return
     try:
-        if not any(isinstance(try_to_load_from_cache(name, file, revision=revision), str) for file in MODEL_FILES):
-            hf_hub_download(name, MODEL_FILES[0], revision=revision)
+        for file in MODEL_FILES:
+            if isinstance(try_to_load_from_cache(name, file, revision=revision), str):
+                return
+        hf_hub_download(name, MODEL_FILES[0], revision=revision)
     except (GatedRepoError, RemoteEntryNotFoundError):
         return  # what is wrong, if anything, is found when it is loaded
     except (ValueError, OSError) as error:
-        reason = "there is no such folder"
-        if not name.startswith((".", "/", "~")) and name.count("/") <= 1:
-            hub = f"the Hub says: {first_line(error)}"
-            if HF_HUB_OFFLINE:
-                hub = "the Hub is not asked, since HF_HUB_OFFLINE is set, and its cache has no such model"
-            reason = f"there is no folder of that name here, and {hub}"
+        can_be_hub_id = not name.startswith((".", "/", "~")) and name.count("/") <= 1
+        if not can_be_hub_id:
+            reason = "there is no such folder"
+        elif HF_HUB_OFFLINE:
+            reason = (
+                "there is no folder of that name here, and the Hub is not asked, since HF_HUB_OFFLINE is set, and its "
+                "cache has no such model"
+            )
+        else:
+            reason = f"there is no folder of that name here, and the Hub says: {first_line(error)}"
         raise ValueError(
             f"no encoder could be loaded from the Hub id or folder {name!r}: {reason}. Check the name."
         ) from error
+
+
+def report_error(error: Exception, *, with_traceback: bool, is_main: bool) -> int:
+    """Print an error that ended a command to stderr, without passwords.
+
+    Args:
+        error: A fault of the input or of ours; the latter is printed with its traceback.
+        with_traceback: Print the traceback of any error.
+        is_main: This is the only process, or the main one, which prints if another has failed.
+
+    Returns:
+        The exit status.
+    """
+    from st_xling.utils.terminal import explain, hide_passwords
+
+    message = explain(error)
+    if with_traceback or message is None:
+        print(hide_passwords("".join(traceback.format_exception(error))), end="", file=sys.stderr)
+    elif is_main or type(error).__name__ != "AnotherProcessFailed":
+        print(f"st-xling: error: {hide_passwords(message)}", file=sys.stderr)
+    if message is None:
+        return 1
+    return getattr(error, "exit_status", 2)
 
 
 def stdout_has_ended() -> bool:
@@ -396,7 +511,8 @@ def stdout_has_ended() -> bool:
 
 def after_interrupt(stop: KeyboardInterrupt, line: str) -> str:
     """Tell how to resume an interrupted command."""
-    folder, checkpoint = getattr(stop, "folder", None), getattr(stop, "checkpoint", None)
+    folder = getattr(stop, "folder", None)
+    checkpoint = getattr(stop, "checkpoint", None)
     if folder is None:
         return "Interrupted."
     words = [word for word in shlex.split(line) if word not in ("--resume", "--overwrite")]

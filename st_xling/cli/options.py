@@ -13,7 +13,15 @@ import typer
 Options = TypeVar("Options")
 
 
-def option(flag: str, help: str, *, default: Any = None, panel: str | None = None, **settings: Any) -> Any:
+def option(
+    flag: str,
+    help: str,
+    *,
+    default: Any = None,
+    panel: str | None = None,
+    parser: Callable[[str], Any] | None = None,
+    callback: Callable[..., Any] | None = None,
+) -> Any:
     """Declare an option.
 
     Args:
@@ -21,11 +29,19 @@ def option(flag: str, help: str, *, default: Any = None, panel: str | None = Non
         help: Meaning, and the default where it is the library's.
         default: Value if it is not given; ``None`` leaves it to the library, see :func:`given`.
         panel: Heading in the help.
-        **settings: Other arguments of ``typer.Option``.
+        parser: Reads a value.
+        callback: Changes or checks the values of an option.
     """
     flag, _, metavar = flag.partition(" ")
     return typer.Option(
-        default, flag, help=help, metavar=metavar or None, rich_help_panel=panel, show_default=False, **settings
+        default,
+        flag,
+        help=help,
+        metavar=metavar or None,
+        rich_help_panel=panel,
+        show_default=False,
+        parser=parser,
+        callback=callback,
     )
 
 
@@ -40,9 +56,11 @@ def argument(metavar: str | None, help: str, default: Any = ...) -> Any:
     return typer.Argument(default, metavar=metavar, help=help, show_default=False)
 
 
-def listed(flag: str, help: str, **settings: Any) -> Any:
+def listed(flag: str, help: str, *, default: Any = None, panel: str | None = None) -> Any:
     """Declare an option of words, joined by commas or repeated."""
-    return option(flag if " " in flag else f"{flag} LIST", help, callback=split_commas, **settings)
+    if " " not in flag:
+        flag = f"{flag} LIST"
+    return option(flag, help, default=default, panel=panel, callback=split_commas)
 
 
 def split_commas(values: list[str] | None) -> list[str] | None:
@@ -52,14 +70,19 @@ def split_commas(values: list[str] | None) -> list[str] | None:
         >>> split_commas(["de, fr", "en"])
         ['de', 'fr', 'en']
     """
-    return [word.strip() for value in values for word in value.split(",") if word.strip()] if values else None
+    if not values:
+        return None
+    words = [word.strip() for word in ",".join(values).split(",")]
+    return [word for word in words if word]
 
 
 def whole_numbers(values: list[str] | None) -> list[str] | None:
     """Split values at commas, and check that they are distinct whole numbers."""
     words = split_commas(values)
-    if words and not (all(map(str.isdigit, words)) and len({*map(int, words)}) == len(words)):
-        raise typer.BadParameter(f"expected distinct whole numbers, such as 0,1,2, got {','.join(words)}")
+    if words:
+        are_numbers = all(word.isdigit() for word in words)
+        if not are_numbers or len({int(word) for word in words}) < len(words):
+            raise typer.BadParameter(f"expected distinct whole numbers, such as 0,1,2, got {','.join(words)}")
     return words
 
 
@@ -91,7 +114,9 @@ def command_of(kind: Any) -> Any:
 def options_of(context: typer.Context, kind: Callable[..., Options]) -> Options:
     """Return the values of a dataclass of options, see :func:`~st_xling.cli.app.with_options`."""
     command = command_of(kind)
-    return command.callback(**{each.name: context.params[each.name] for each in command.params})
+    values = {parameter.name: context.params[parameter.name] for parameter in command.params}
+    # Typer's wrapper of the dataclass makes paths and numbers of what the context holds as text.
+    return command.callback(**values)
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,33 @@ from dataclasses import dataclass
 from typing import Any
 
 LEAST = {
-    **dict.fromkeys(("batch_size", "k", "layer", "max_steps", "memory_mib", "shard_rows", "token_budget"), 1),
-    **dict.fromkeys(
-        ("dim", "jobs", "max_candidates", "max_size", "min_count", "samples", "size", "top_k", "truncate_dim"), 1
-    ),
-    **dict.fromkeys(("per_device_train_batch_size",), 1),
-    **dict.fromkeys(
-        ("eval_steps", "warmup_steps", "examples", "mine_negatives", "mini_batch_size", "seed", "warmup"), 0
-    ),
-    **dict.fromkeys(("dev_share", "min_score", "test_share"), 0),
+    "batch_size": 1,
+    "dim": 1,
+    "jobs": 1,
+    "k": 1,
+    "layer": 1,
+    "max_candidates": 1,
+    "max_size": 1,
+    "max_steps": 1,
+    "memory_mib": 1,
+    "min_count": 1,
+    "per_device_train_batch_size": 1,
+    "samples": 1,
+    "shard_rows": 1,
+    "size": 1,
+    "token_budget": 1,
+    "top_k": 1,
+    "truncate_dim": 1,
+    "dev_share": 0,
+    "eval_steps": 0,
+    "examples": 0,
+    "min_score": 0,
+    "mine_negatives": 0,
+    "mini_batch_size": 0,
+    "seed": 0,
+    "test_share": 0,
+    "warmup": 0,
+    "warmup_steps": 0,
     "max_length": 3,  # CLS, SEP and a word
 }
 """Smallest value of numbers, by the name of the parameter."""
@@ -30,7 +48,8 @@ ABOVE_ZERO = ("epochs", "num_train_epochs", "hold_out", "learning_rate", "target
 
 MOST = {
     "seed": 2**32 - 1,  # the most that NumPy takes
-    **dict.fromkeys(("min_score", "target_precision"), 1),
+    "min_score": 1,
+    "target_precision": 1,
 }
 """Largest value of numbers."""
 
@@ -56,9 +75,12 @@ class Given:
         typed = {}
         for parameter in context.command.params:
             source = context.get_parameter_source(parameter.name)
-            if source is not None and source.name == "COMMANDLINE":
-                is_option = parameter.opts[0].startswith("-")
-                typed[str(parameter.name)] = parameter.opts[0] if is_option else str(parameter.metavar)
+            if source is None or source.name != "COMMANDLINE":
+                continue
+            spelling = parameter.opts[0]
+            if not spelling.startswith("-"):  # an argument
+                spelling = str(parameter.metavar)
+            typed[str(parameter.name)] = spelling
         return cls(context.params, typed)
 
     def names(self, parameters: Iterable[str]) -> str:
@@ -72,9 +94,11 @@ class Given:
             parameters: Their names.
             reason: Why they do not apply.
         """
-        if options := self.names(parameters):
-            verb, them = ("do", "them") if " and " in options else ("does", "it")
-            raise ValueError(f"{options} {verb} not apply: {reason}; remove {them}.")
+        options = self.names(parameters)
+        if " and " in options:
+            raise ValueError(f"{options} do not apply: {reason}; remove them.")
+        if options:
+            raise ValueError(f"{options} does not apply: {reason}; remove it.")
 
 
 @dataclass(frozen=True)
@@ -93,7 +117,8 @@ class Excludes:
 
     def check(self, given: Given) -> None:
         """Raise ``ValueError`` if both are given."""
-        if self.option in given.typed and (others := given.names(self.others)):
+        others = given.names(self.others)
+        if self.option in given.typed and others:
             raise ValueError(f"{given.typed[self.option]} cannot be used with {others}: {self.reason}.")
 
 
@@ -113,7 +138,8 @@ class Needs:
 
     def check(self, given: Given) -> None:
         """Raise ``ValueError`` if one is given without the other."""
-        if self.other not in given.typed and (options := given.names(self.options)):
+        options = given.names(self.options)
+        if self.other not in given.typed and options:
             verb = "need" if " and " in options else "needs"
             raise ValueError(f"{options} {verb} --{self.other.replace('_', '-')}: {self.reason}.")
 

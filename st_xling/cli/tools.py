@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,13 +26,18 @@ from st_xling.utils.paths import shown_command
 if TYPE_CHECKING:
     from st_xling.hub import DatasetReport, PushReport
 
-ENCODER = argument("MODEL", "Hub id or folder of an encoder, which is not changed.")
-TEXTS, DATASET, STEPS = "Texts of the card", "For a file of pairs", "Steps"
-step_flag, step_option = partial(flag, panel=STEPS), partial(option, panel=STEPS)
-dataset_option = partial(option, panel=DATASET)
+ENCODER_ARGUMENT = argument("MODEL", "Hub id or folder of an encoder, which is not changed.")
+
+TEXTS_PANEL = "Texts of the card"
+DATASET_PANEL = "For a file of pairs"
+STEPS_PANEL = "Steps"
+step_flag = partial(flag, panel=STEPS_PANEL)
+step_option = partial(option, panel=STEPS_PANEL)
+dataset_option = partial(option, panel=DATASET_PANEL)
 
 
 def _is_model(given: Given) -> str:
+    """Return why options of a data set do not apply: a model is published; empty if it is a file of pairs."""
     model = given.values["model"]
     if not model.is_dir():
         return ""
@@ -53,17 +59,14 @@ class NewModelOptions:
     overwrite: bool = opts.OVERWRITE
 
 
-def _new_model(context: typer.Context) -> dict[str, Any]:
-    """Return the arguments of functions that save a model made of another."""
-    options = options_of(context, NewModelOptions)
-    name = Path(options.out).resolve().name
-    return {
-        **vars(options),
-        **options_of(context, EncoderOptions).given(),
-        "progress": True,
-        "command": shown_command(context.obj.line),
-        "complete": lambda folder: update_model_card(folder, is_new=True, folder_name=name),
-    }
+def _card_writer(out: str) -> Callable[[Path], None]:
+    """Return a function that writes the card of a new model in a temporary folder, which is then moved to ``out``."""
+    folder_name = Path(out).resolve().name
+
+    def write_card(folder: Path) -> None:
+        update_model_card(folder, is_new=True, folder_name=folder_name)
+
+    return write_card
 
 
 @app.command("demo", cls=Command)
@@ -128,7 +131,7 @@ def leak(
 @app.command("slim", cls=with_options(NewModelOptions, EncoderOptions))
 def slim(
     context: typer.Context,
-    model: str = ENCODER,
+    model: str = ENCODER_ARGUMENT,
     languages: list[str] = listed("--languages", "Languages that the model keeps, such as de,en.", default=...),
     data: list[str] = required("--data SPEC", "Their text: xx=FILE, xx-yy=PAIRS or phrasebook:xx (repeatable)."),
     min_count: int | None = option("--min-count", "Drop tokens that occur less often (default: 1)."),
@@ -155,7 +158,21 @@ def slim(
     check_language_texts(data, languages or (), skip_bad_lines=context.params["skip_bad_lines"])  # before torch
     from st_xling.models.slim import slim_model
 
-    report = slim_model(model, data, languages=languages or (), **given(min_count=min_count), **_new_model(context))
+    new_model = options_of(context, NewModelOptions)
+    report = slim_model(
+        model,
+        data,
+        new_model.out,
+        languages=languages or (),
+        **given(min_count=min_count),
+        skip_bad_lines=new_model.skip_bad_lines,
+        overwrite=new_model.overwrite,
+        batch_size=new_model.batch_size,
+        progress=True,
+        command=shown_command(context.obj.line),
+        complete=_card_writer(new_model.out),
+        **options_of(context, EncoderOptions).given(),
+    )
     print(report.table())
     write_results(context, {"slim": report.content})
 
@@ -163,11 +180,11 @@ def slim(
 @app.command("postprocess", cls=with_options(NewModelOptions, EncoderOptions))
 def postprocess(
     context: typer.Context,
-    model: str = ENCODER,
+    model: str = ENCODER_ARGUMENT,
     data: list[str] = required("--data SPEC", "Parallel text; 2 % to a fifth of it is held out (repeatable)."),
     center: model_opts.CenterBy | None = step_option("--center", "Subtract the mean (default: as the model has)."),
     remove_languages: bool = step_flag("--remove-languages", "Remove the directions of the languages' means."),
-    whiten: bool = flag("--whiten", "Scale all directions to equal variance.", panel=STEPS),
+    whiten: bool = flag("--whiten", "Scale all directions to equal variance.", panel=STEPS_PANEL),
     dim: int | None = step_option("--dim", "Number of dimensions to keep, those of most variance."),
     int8: bool = step_flag("--int8", "Also write int8_ranges.json, for quantize_embeddings."),
     eval: list[str] | None = option("--eval SPEC", "Evaluate on these pairs instead (repeatable)."),
@@ -187,16 +204,27 @@ def postprocess(
     """
     from st_xling import evaluation
 
+    new_model = options_of(context, NewModelOptions)
+    center_by = None
+    if center is not None:
+        center_by = CENTERS[center]
     content = evaluation.postprocess(
         model,
         data,
-        center=None if center is None else CENTERS[center],
+        new_model.out,
+        center=center_by,
         remove_languages=remove_languages,
         whiten=whiten,
         dim=dim,
         int8=int8,
         evaluate_on=eval or (),
-        **_new_model(context),
+        skip_bad_lines=new_model.skip_bad_lines,
+        overwrite=new_model.overwrite,
+        batch_size=new_model.batch_size,
+        progress=True,
+        command=shown_command(context.obj.line),
+        complete=_card_writer(new_model.out),
+        **options_of(context, EncoderOptions).given(),
     )
     print(evaluation.postprocess_table(content), content["signature"], sep="\n")
     write_results(context, {"postprocess": content})
@@ -242,21 +270,23 @@ def reproduce(
     """
     from st_xling.reproduce.paper import base_names, load_paper
 
-    runs = [*map(int, seeds or ["0"])]
+    seed_numbers = [int(seed) for seed in seeds or ["0"]]
     bases = base_names(paper)
     if model is not None and model not in bases:
         try:
             check_model(model, None)  # each step would fail
         except ValueError as error:
             raise ValueError(f"{error} The models that are made here are {', '.join(bases)}.") from error
-    loaded = load_paper(paper, table or [], rows=rows or (), scale=scale, model=model, seeds=runs, precision=precision)
+    loaded = load_paper(
+        paper, table or [], rows=rows or (), scale=scale, model=model, seeds=seed_numbers, precision=precision
+    )
     folder = data or os.environ.get("ST_XLING_DATA")
     loaded.check_data(folder)
     # Only now what needs torch: errors of names are told at once.
-    from st_xling.reproduce import reproduce as run
+    from st_xling.reproduce import reproduce as reproduce_tables
     from st_xling.reproduce.reports import text
 
-    results = run(loaded, out, data=folder, jobs=jobs, overwrite=overwrite)
+    results = reproduce_tables(loaded, out, data=folder, jobs=jobs, overwrite=overwrite)
     print(text(results))
     print(f"\n{out / loaded.file_name}.md", file=sys.stderr)
     write_results(context, results)
@@ -274,8 +304,8 @@ def card(
     repo: str | None = option("--repo OWNER/NAME", "Repository of the model on the Hub."),
     languages: list[str] | None = listed("--languages", "Codes, such as de,fr,en (default: those of the data)."),
     base_model: str | None = option("--base-model ID", "Hub id of the model that training started from."),
-    title: str | None = option("--title", "Name of the model.", panel=TEXTS),
-    limits: str | None = option("--limits", "Markdown instead of the generated limits.", panel=TEXTS),
+    title: str | None = option("--title", "Name of the model.", panel=TEXTS_PANEL),
+    limits: str | None = option("--limits", "Markdown instead of the generated limits.", panel=TEXTS_PANEL),
 ) -> None:
     """Write a model's card: results, commands, data, pictures.
 
@@ -292,15 +322,11 @@ def card(
     --keep, thresholds, pictures. Options are saved in card.json; remove one by an empty text.
     """
     _check_folder(model)
-    licenses: dict[str, str] = {}
-    for text in data_license or ():
-        name, equals, each = text.rpartition("=")
-        if not equals or not name:
-            raise ValueError(f"--data-license expects NAME=ID, such as de-en=cc-by-2.0, got {text!r}.")
-        if licenses.setdefault(name, each) != each:
-            raise ValueError(
-                f"--data-license gives {name} two licenses, {licenses[name]} and {each}: keep one of them."
-            )
+    licenses = _read_data_licenses(data_license or ())
+    # An empty list means that there are none; None leaves them to the training data.
+    card_languages = None
+    if context.params["languages"] is not None:
+        card_languages = languages or ()
     from st_xling.hub import CardOptions, write_card
 
     options = CardOptions(
@@ -310,12 +336,25 @@ def card(
         limits=limits,
         repo_id=repo,
         data_licenses=licenses,
-        # An empty list means that there are none; None leaves them to the training data.
-        languages=None if context.params["languages"] is None else languages or (),
+        languages=card_languages,
     )
     path = write_card(model, options=options)
     print(f"the card is {path}")
     write_results(context, {"card": {"path": str(path)}})
+
+
+def _read_data_licenses(entries: Iterable[str]) -> dict[str, str]:
+    """Read the values of ``--data-license``: name of a data set → license."""
+    licenses: dict[str, str] = {}
+    for entry in entries:
+        name, equals, license = entry.rpartition("=")
+        if not equals or not name:
+            raise ValueError(f"--data-license expects NAME=ID, such as de-en=cc-by-2.0, got {entry!r}.")
+        if licenses.setdefault(name, license) != license:
+            raise ValueError(
+                f"--data-license gives {name} two licenses, {licenses[name]} and {license}: keep one of them."
+            )
+    return licenses
 
 
 @app.command("push", cls=with_options(rules=PUSH_RULES))
@@ -328,9 +367,9 @@ def push(
     dry_run: bool = flag("--dry-run", "Only list the files, or print the card of a data set, without any request."),
     source_language: str | None = dataset_option("--source-language CODE", "Language of the sources, such as de."),
     target_language: str | None = dataset_option("--target-language CODE", "Language of the targets, such as en."),
-    license: str | None = option("--license ID", "License of the pairs.", panel=DATASET),
+    license: str | None = option("--license ID", "License of the pairs.", panel=DATASET_PANEL),
     results: Path | None = dataset_option("--results FILE", "JSON of mine, score or align-documents (--json)."),
-    overwrite: bool = flag("--overwrite", "Replace a data set that is there.", panel=DATASET),
+    overwrite: bool = flag("--overwrite", "Replace a data set that is there.", panel=DATASET_PANEL),
     out: Path | None = dataset_option("--out DIR", "Also put card, picture and data here, to look at."),
 ) -> None:
     """Publish a model, or a data set of pairs, on the Hub.
@@ -350,19 +389,20 @@ def push(
     """
     report: DatasetReport | PushReport
     if model.is_file():
-        # mine, score and align-documents write the languages that they were told or have identified.
-        known = {} if results is None else _facts_of_pairs(results)
-        source_language = source_language or known.get("source_language")
-        target_language = target_language or known.get("target_language")
-        needed = {"--source-language": source_language, "--target-language": target_language, "--license": license}
-        if missing := [name for name, value in needed.items() if not value]:
-            raise ValueError(f"a data set needs {', '.join(needed)}: add {' and '.join(missing)}.")
-        from st_xling.hub.dataset import push_dataset
-
-        languages: Any = {"source_language": source_language, "target_language": target_language}
-        settings: Any = {"license": license, "results": results, "overwrite": overwrite, "out": out}
-        report = push_dataset(model, repo, private=private, dry_run=dry_run, **languages, **settings)
-        shown, size = [report.card], f"{report.rows:,} pairs"
+        report = _push_pairs(
+            model,
+            repo,
+            source_language=source_language,
+            target_language=target_language,
+            license=license,
+            results=results,
+            private=private,
+            overwrite=overwrite,
+            dry_run=dry_run,
+            out=out,
+        )
+        content = [report.card]
+        size = f"{report.rows:,} pairs"
     else:
         _check_folder(model)
         from tqdm import tqdm
@@ -371,20 +411,66 @@ def push(
 
         report = push_model(model, repo, private=private, dry_run=dry_run)
         width = max(map(len, report.files))
-        shown = [f"{path:<{width}}  {tqdm.format_sizeof(count, 'B'):>9}" for path, count in report.files.items()]
+        content = [f"{path:<{width}}  {tqdm.format_sizeof(count, 'B'):>9}" for path, count in report.files.items()]
         size = f"{len(report.files)} files, {tqdm.format_sizeof(sum(report.files.values()), 'B')}"
     if report.url is None:
-        print(*shown, f"would go to {report.repo_id}: {size}", sep="\n")
+        print(*content, f"would go to {report.repo_id}: {size}", sep="\n")
     else:
         print(f"published in {report.repo_id}: {size}", file=sys.stderr)
         print(report.url)
     write_results(context, {"push": dataclasses.asdict(report)})
 
 
+def _push_pairs(
+    pairs: Path,
+    repo: str,
+    *,
+    source_language: str | None,
+    target_language: str | None,
+    license: str | None,
+    results: Path | None,
+    private: bool | None,
+    overwrite: bool,
+    dry_run: bool,
+    out: Path | None,
+) -> DatasetReport:
+    """Publish a file of pairs; languages that are not given are those of ``results``.
+
+    Raises:
+        ValueError: If a language or the license is missing.
+    """
+    if results is not None:
+        # mine, score and align-documents write the languages that they were told or have identified.
+        facts = _facts_of_pairs(results)
+        source_language = source_language or facts.get("source_language")
+        target_language = target_language or facts.get("target_language")
+    if not (source_language and target_language and license):
+        needed = {"--source-language": source_language, "--target-language": target_language, "--license": license}
+        missing = [name for name, value in needed.items() if not value]
+        raise ValueError(f"a data set needs {', '.join(needed)}: add {' and '.join(missing)}.")
+    from st_xling.hub.dataset import push_dataset
+
+    return push_dataset(
+        pairs,
+        repo,
+        source_language=source_language,
+        target_language=target_language,
+        license=license,
+        results=results,
+        private=private,
+        overwrite=overwrite,
+        dry_run=dry_run,
+        out=out,
+    )
+
+
 def _facts_of_pairs(results: Path) -> dict[str, Any]:
     """Return what a command that made pairs wrote about them with ``--json``."""
     content = read_json_object(results)
-    return next((content[name] for name in ("mine", "score", "align-documents") if name in content), {})
+    for command in ("mine", "score", "align-documents"):
+        if command in content:
+            return content[command]
+    return {}
 
 
 def _check_folder(model: Path) -> None:
