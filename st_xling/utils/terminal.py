@@ -20,14 +20,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from tqdm.auto import tqdm as bar_of_place
+from tqdm.auto import tqdm as auto_tqdm
 from tqdm.std import tqdm
 
 from st_xling.utils.io import is_disk_full
 
 logger = logging.getLogger(__name__)
 
-PACKAGE, ST = __name__.partition(".")[0], "sentence_transformers"
+PACKAGE = __name__.partition(".")[0]
+ST = "sentence_transformers"
 SECONDS_A_LINE = 30.0
 REPEATED_AFTER_SECONDS = 60.0
 _NO_MEMORY = ("can't allocate memory", "out of memory", "Cannot allocate memory", "std::bad_alloc")
@@ -44,8 +45,11 @@ _HUB_TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{20,}")
 def on_terminal() -> bool:
     """Return whether this process, the main one of several, has a terminal or a notebook to show bars on."""
     stream = sys.stderr
-    shows = stream is not None and (stream.isatty() or type(stream).__module__.startswith("ipykernel"))
-    return shows and os.environ.get("RANK", "0") == "0"
+    if stream is None:
+        return False
+    is_notebook = type(stream).__module__.startswith("ipykernel")
+    is_main = os.environ.get("RANK", "0") == "0"
+    return (stream.isatty() or is_notebook) and is_main
 
 
 def progress_bar(
@@ -58,7 +62,7 @@ def progress_bar(
     delay: float = 0,
     show: bool = True,
 ) -> tqdm:
-    """tqdm's bar on a terminal, which is cleared at the end; elsewhere a logged line each half minute.
+    """Return tqdm's bar on a terminal, which is cleared at the end; elsewhere a logged line each half minute.
 
     Such a line is ``encoding: 12000 of 40000 sentences, 310.00 sentences/s, 01:30 left``.
 
@@ -72,7 +76,7 @@ def progress_bar(
         show: Show a bar or log lines.
     """
     if on_terminal():
-        return bar_of_place(
+        return auto_tqdm(
             iterable,
             desc=desc,
             total=total,
@@ -108,24 +112,40 @@ class _LogLines(io.StringIO):
         self._next = time.monotonic() + SECONDS_A_LINE
 
     def write(self, text: str) -> int:
-        if (line := text.strip()) and time.monotonic() >= self._next:
+        line = text.strip()
+        if line and time.monotonic() >= self._next:
             self._next = time.monotonic() + SECONDS_A_LINE
             logger.info(line)
         return len(text)
 
 
 def pace(done: float, left: float | None, seconds: float) -> str:
-    """``310/s, 90 s left``; ``left`` in the unit of ``done``, or ``None``."""
+    """Format a rate and the time that is left: ``310/s, 90 s left``.
+
+    Args:
+        done: Number of items that are done.
+        left: Number of items that are left; ``None`` if it is unknown.
+        seconds: Time that they have taken.
+    """
     rate = done / max(seconds, 1e-9)
-    words = f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.2g}/s"
-    return words if left is None or not done else f"{words}, {duration(left / rate)} left"
+    if rate >= 10:
+        shown_rate = f"{rate:,.0f}/s"
+    else:
+        shown_rate = f"{rate:.2g}/s"
+    if left is None or not done:
+        return shown_rate
+    return f"{shown_rate}, {duration(left / rate)} left"
 
 
 def duration(seconds: float) -> str:
-    """``51 s``, ``12 min``, ``3.4 h``."""
+    """Format a duration: ``5.1 s``, ``51 s``, ``12 min``, ``3.4 h``."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
     if seconds < 120:
-        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
 
 
 @contextlib.contextmanager
@@ -142,43 +162,64 @@ def console(*, quiet: bool = False, verbose: bool = False) -> Iterator[None]:
         quiet: Errors only; nothing else reaches ``sys.stderr``.
         verbose: Details too, and what other libraries log, with names.
     """
-    settings = dict.fromkeys(("TRANSFORMERS_VERBOSITY", "DATASETS_VERBOSITY"), "warning" if verbose else "error")
-    if not verbose:
-        settings["TRANSFORMERS_NO_ADVISORY_WARNINGS"] = "1"
-    for name, value in settings.items():
-        os.environ.setdefault(name, value)
-    level = logging.ERROR if quiet else logging.DEBUG if verbose else logging.INFO
+    _set_verbosity_of_hosts(verbose)
+    if quiet:
+        level = logging.ERROR
+    elif verbose:
+        level = logging.DEBUG
+    else:
+        level = logging.INFO
+    stderr = _nobody() if quiet else sys.stderr
     handler = _Console(level, verbose)
-    # httpx, or httpx2 where it is there, logs addresses that are signed: whoever reads them could write to the Hub.
-    others = logging.INFO if verbose else logging.ERROR
-    levels = {"": others, PACKAGE: level, **dict.fromkeys(("httpx", "httpx2"), logging.WARNING)}
-    # Where ST logs what it loads. Were INFO on for the module that encodes, it would draw bars of its own.
-    levels |= {ST: logging.WARNING, f"{ST}.base.model": min(others, logging.WARNING)}
-    before = {name: logging.getLogger(name).level for name in levels}
-    for name, its_level in levels.items():
-        logging.getLogger(name).setLevel(its_level)
+    levels_before: dict[str, int] = {}
+    for name, new_level in _logger_levels(level, verbose).items():
+        levels_before[name] = logging.getLogger(name).level
+        logging.getLogger(name).setLevel(new_level)
     logging.getLogger().addHandler(handler)
     started = time.perf_counter()
     try:
-        with contextlib.redirect_stderr(_nobody() if quiet else sys.stderr), warnings.catch_warnings():
+        with contextlib.redirect_stderr(stderr), warnings.catch_warnings():
             if not verbose and not sys.warnoptions:
                 warnings.simplefilter("ignore")
             yield
     finally:
         logger.debug("took %s", duration(time.perf_counter() - started))
         logging.getLogger().removeHandler(handler)
-        for name, its_level in before.items():
-            logging.getLogger(name).setLevel(its_level)
+        for name, level_before in levels_before.items():
+            logging.getLogger(name).setLevel(level_before)
         with contextlib.suppress(OSError, ValueError, AttributeError):  # a reader who has enough, or closed it
             sys.stdout.flush()  # warnings come last also where both streams are one log
-        now = time.monotonic()
-        if old := [text for text, shown in handler.warnings.items() if now - shown >= REPEATED_AFTER_SECONDS]:
-            print(
-                f"{len(old)} warning{'s' * (len(old) > 1)}, shown above:",
-                *map(hide_passwords, old),
-                sep="\n- ",
-                file=handler.stream,
-            )
+        handler.repeat_early_warnings()
+
+
+def _set_verbosity_of_hosts(verbose: bool) -> None:
+    """Set what transformers and datasets log, unless the user has; they read it when they are imported."""
+    verbosity = "warning" if verbose else "error"
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", verbosity)
+    os.environ.setdefault("DATASETS_VERBOSITY", verbosity)
+    if not verbose:
+        os.environ.setdefault("TRANSFORMERS_NO_ADVISORY_WARNINGS", "1")
+
+
+def _logger_levels(level: int, verbose: bool) -> dict[str, int]:
+    """Return logger → level while a command runs.
+
+    Args:
+        level: That of our own loggers.
+        verbose: Other libraries log details, too.
+    """
+    level_of_others = logging.INFO if verbose else logging.ERROR
+    return {
+        "": level_of_others,
+        PACKAGE: level,
+        # They log addresses that are signed: whoever reads them could write to the Hub.
+        "httpx": logging.WARNING,
+        "httpx2": logging.WARNING,
+        # Were INFO on for the module of ST that encodes, it would draw its own bars.
+        ST: logging.WARNING,
+        # Where ST logs what it loads.
+        f"{ST}.base.model": min(level_of_others, logging.WARNING),
+    }
 
 
 @functools.cache
@@ -188,11 +229,15 @@ def _nobody() -> TextIO:
 
 
 class _Console(logging.Handler):
-    """Writes above bars: what we log, warnings of ours and of ST once each, and of others what is at least ERROR."""
+    """Writes above bars: what we log, warnings of ours and of ST once each, and of others what is at least ERROR.
+
+    ``tqdm.contrib.logging`` does no more than the call of ``tqdm.write`` in :meth:`emit`.
+    """
 
     def __init__(self, level: int, verbose: bool) -> None:
         super().__init__(level)
-        self.verbose, self.stream = verbose, sys.stderr
+        self.verbose = verbose
+        self.stream = sys.stderr
         self.warnings: dict[str, float] = {}  # text → when it was shown
         if verbose:
             self.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
@@ -201,34 +246,51 @@ class _Console(logging.Handler):
         library = record.name.partition(".")[0]
         text = record.getMessage()
         is_warning = library in (PACKAGE, ST) and record.levelno == logging.WARNING
-        is_warning = is_warning and not text.startswith("Default prompt name")  # which whoever set it knows
+        if text.startswith("Default prompt name"):  # which whoever set it knows
+            is_warning = False
         if is_warning:
             if text in self.warnings:
                 return
             self.warnings[text] = time.monotonic()
-        if self.verbose or record.levelno >= logging.ERROR or library == PACKAGE or is_warning:
-            mark = "warning: " if is_warning and not self.verbose else ""
-            try:
-                bar_of_place.write(hide_passwords(f"{mark}{self.format(record)}"), file=self.stream)
-            except Exception:
-                self.handleError(record)
+        is_shown = self.verbose or is_warning or library == PACKAGE or record.levelno >= logging.ERROR
+        if not is_shown:
+            return
+        mark = "warning: " if is_warning and not self.verbose else ""
+        try:
+            auto_tqdm.write(hide_passwords(f"{mark}{self.format(record)}"), file=self.stream)
+        except Exception:
+            self.handleError(record)
+
+    def repeat_early_warnings(self) -> None:
+        """Print the warnings that are :data:`REPEATED_AFTER_SECONDS` old once more."""
+        now = time.monotonic()
+        texts = [text for text, shown in self.warnings.items() if now - shown >= REPEATED_AFTER_SECONDS]
+        if not texts:
+            return
+        plural = "s" if len(texts) > 1 else ""
+        lines = [f"{len(texts)} warning{plural}, shown above:", *map(hide_passwords, texts)]
+        print(*lines, sep="\n- ", file=self.stream)
 
 
 def explain(error: BaseException) -> str | None:
-    """The message for an error that ended a command, or ``None`` for one that is a fault of ours."""
-    if isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY)
-    ):
+    """Return the message for an error that ended a command, or ``None`` for one that is a fault of ours."""
+    is_out_of_memory = isinstance(error, MemoryError)
+    if isinstance(error, RuntimeError) and not is_out_of_memory:
+        is_out_of_memory = any(phrase in str(error) for phrase in _NO_MEMORY)
+    if is_out_of_memory:
         return (
             "there is not enough memory: lower the batch size (--batch-size, --mini-batch-size), the length or the "
             f"size of the model, or end other programs ({first_line(error)})."
         )
-    return str(error) if isinstance(error, (ValueError, OSError)) or is_disk_full(error) else None
+    if isinstance(error, (ValueError, OSError)) or is_disk_full(error):
+        return str(error)
+    return None
 
 
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message, without a period, or its type if there is none."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].rstrip(".")
 
 
 def hide_passwords(text: str) -> str:

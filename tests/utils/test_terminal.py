@@ -14,7 +14,8 @@ import pytest
 from st_xling.utils import terminal as module
 from st_xling.utils.terminal import console, duration, explain, hide_passwords, pace, progress_bar
 
-OURS, OTHERS = logging.getLogger("st_xling.somewhere"), logging.getLogger("another.library")
+OURS = logging.getLogger("st_xling.somewhere")
+OTHERS = logging.getLogger("another.library")
 
 
 class Terminal(io.StringIO):
@@ -25,7 +26,9 @@ class Terminal(io.StringIO):
 def test_pace_and_duration() -> None:
     assert [duration(seconds) for seconds in (0, 99.6, 120, 10**6)] == ["0.0 s", "100 s", "2 min", "277.8 h"]
     assert pace(12_000, 28_000, 38.7) == "310/s, 90 s left"
-    assert pace(3, 30, 60) == "0.05/s, 10 min left" and pace(3, None, 1) == "3/s" and pace(0, 5, 0) == "0/s"
+    assert pace(3, 30, 60) == "0.05/s, 10 min left"
+    assert pace(3, None, 1) == "3/s"
+    assert pace(0, 5, 0) == "0/s"
 
 
 def test_in_a_log_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch, logged: Callable[[], str]) -> None:
@@ -68,15 +71,19 @@ def speak() -> None:
 
 @pytest.mark.parametrize("quiet", [True, False])
 def test_what_is_shown(quiet: bool, capsys: pytest.CaptureFixture[str]) -> None:
-    root, before = logging.getLogger(), sys.stderr
-    state = root.level, list(root.handlers)
+    root = logging.getLogger()
+    level_before = root.level
+    handlers_before = list(root.handlers)
+    stderr_before = sys.stderr
     with pytest.raises(KeyError), console(quiet=quiet):  # warnings are shown, whatever happens
         speak()
         raise KeyError
-    shown = ["loaded x", "warning: careful", "a line", "warning: more", "failed"]
-    shown = ["failed"] if quiet else shown
-    assert capsys.readouterr() == ("", "".join(f"{line}\n" for line in shown))
-    assert state == (root.level, root.handlers) and sys.stderr is before
+    lines = ["loaded x", "warning: careful", "a line", "warning: more", "failed"]
+    if quiet:
+        lines = ["failed"]
+    assert capsys.readouterr() == ("", "".join(f"{line}\n" for line in lines))
+    assert (root.level, root.handlers) == (level_before, handlers_before)
+    assert sys.stderr is stderr_before
 
 
 def test_verbose_names_loggers_and_warns_at_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,7 +138,8 @@ def test_a_call_of_the_library_prints_nothing(capsys: pytest.CaptureFixture[str]
     """Only commands, by :func:`console`, show what is logged below WARNING; a notebook stays clean."""
     OURS.info("loaded")
     assert list(progress_bar([1], unit="texts")) == [1]
-    assert capsys.readouterr() == ("", "") and not logging.getLogger("st_xling").handlers
+    assert capsys.readouterr() == ("", "")
+    assert not logging.getLogger("st_xling").handlers
 
 
 @pytest.mark.parametrize(
