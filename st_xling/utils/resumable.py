@@ -42,10 +42,10 @@ RECORD = "done.json"
 Output = str | Path | IO[bytes]
 
 # A model is loaded by these: they are removed first and written last, so that a kill leaves no mixture of two models.
-_ENTRIES = ("modules.json", "config.json")
+_MODEL_ENTRIES = ("modules.json", "config.json")
 
 # Endings of what a command writes again in a moment; all else in a work folder has cost time.
-_CHEAP = (".json", ".jsonl", ".lock", ".tmp")
+_CHEAP_ENDINGS = (".json", ".jsonl", ".lock", ".tmp")
 
 
 class ResumableFolder:
@@ -58,7 +58,7 @@ class ResumableFolder:
         name: Name of the folder in errors.
         instead: Alternative for the user, in errors.
         record: File of the record, relative to the folder.
-        whole: True if everything in the folder belongs to the task, such as the folders of its parts.
+        owns_folder: True if everything in the folder belongs to the task, such as the folders of its parts.
     Raises:
         ValueError: On entering: it is a file, or another process works in it.
 
@@ -74,13 +74,15 @@ class ResumableFolder:
         name: str = "the work folder",
         instead: str = "choose another (--work)",
         record: str = RECORD,
-        whole: bool = False,
+        owns_folder: bool = False,
     ) -> None:
         self.path = Path(path)
         self.record = self.path / record
         self.task: dict[str, Any] = {}
         self.listed: dict[str, dict[str, Any]] = {}
-        self._name, self._instead, self._whole = name, instead, whole
+        self._name = name
+        self._instead = instead
+        self._owns_folder = owns_folder
         self._created = False
         self._lock = contextlib.ExitStack()
 
@@ -131,8 +133,11 @@ class ResumableFolder:
     @property
     def steps(self) -> dict[str, dict[str, Any]]:
         """The finished steps: those of which all files are there."""
-        paths = {name: [self.path / file for file in step["files"]] for name, step in self.listed.items()}
-        return {name: step for name, step in self.listed.items() if all(map(Path.is_file, paths[name]))}
+        finished: dict[str, dict[str, Any]] = {}
+        for name, step in self.listed.items():
+            if all((self.path / file).is_file() for file in step["files"]):
+                finished[name] = step
+        return finished
 
     def load(self) -> bool:
         """Read the record, if there is one.
@@ -144,23 +149,27 @@ class ResumableFolder:
             return False
         task = read_json_object(self.record, remedy="delete the folder")
         steps = task.pop("steps", None)
-        entries = [*steps.values()] if isinstance(steps, dict) else [None]
-        if not all(isinstance(entry, dict) and isinstance(entry.get("files"), list) for entry in entries):
+        if not _are_steps(steps):
             raise ValueError(f"{self.record} was written by something else; {self._instead}.")
-        self.task, self.listed = task, steps
+        self.task = task
+        self.listed = steps
         return True
 
     def check_free(self) -> None:
         """Raise ``ValueError`` if the folder contains files and no record."""
-        if not self.record.is_file() and (other := next(self._contents(), None)) is not None:
-            raise ValueError(f"{self.path} contains {other.name}, which this command did not write; {self._instead}.")
+        if self.record.is_file():
+            return
+        for path in self._contents():
+            raise ValueError(f"{self.path} contains {path.name}, which this command did not write; {self._instead}.")
 
     def start(self, task: Mapping[str, Any]) -> None:
         """Write a new record, without steps."""
-        self.task, self.listed = dict(task), {}
+        self.task = dict(task)
+        self.listed = {}
         self.write_record()
 
     def write_record(self) -> None:
+        """Write task and steps as they are now."""
         self.record.parent.mkdir(exist_ok=True)
         write_json(self.record, {**self.task, "steps": self.listed}, indent=1)
 
@@ -179,9 +188,11 @@ class ResumableFolder:
         """
         with atomic_path(self.path / file) as temporary:
             yield temporary
-            sums = {"crc32": file_crc32(temporary)} if checksum else {}
+            entry = {"files": [file], **facts}
+            if checksum:
+                entry["crc32"] = file_crc32(temporary)
             # Listed before it is there: what the record lists is all that there can be.
-            self.listed[step] = {"files": [file], **facts, **sums}
+            self.listed[step] = entry
             self.write_record()
 
     def install(self, step: str, folder: Path, *, also: Iterable[str] = ()) -> None:
@@ -192,32 +203,39 @@ class ResumableFolder:
             folder: A temporary folder in this one, which is removed.
             also: Files that others may have added, and which are removed, too.
         """
-        now = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-        before = {*self.listed.get(step, {"files": []})["files"], *also}
-        self.listed[step] = {"files": sorted(before.union(now))}
+        new_files = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+        old_files = set(also)
+        if step in self.listed:
+            old_files.update(self.listed[step]["files"])
+
+        # Until all are moved, the record lists the old and the new ones, so that none is left after a kill.
+        self.listed[step] = {"files": sorted(old_files.union(new_files))}
         self.write_record()
-        for name in (*_ENTRIES, *sorted(before.difference(now))):
+        for name in (*_MODEL_ENTRIES, *sorted(old_files.difference(new_files))):
             remove_file(self.path, name)
-        for name in sorted(now, key=lambda name: name in _ENTRIES):
-            (self.path / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).replace(self.path / name)
+        for name in sorted(new_files, key=lambda name: name in _MODEL_ENTRIES):
+            target = self.path / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).replace(target)
         shutil.rmtree(folder)
-        self.listed[step] = {"files": now}
+        self.listed[step] = {"files": new_files}
         self.write_record()
 
     def clear(self) -> None:
-        """Remove the files that the record lists; of a folder that is ours as a whole, everything but the record."""
-        for name in [name for step in self.listed.values() for name in step["files"]]:
-            remove_file(self.path, name)
+        """Remove the files that the record lists; everything but the record where the task owns the folder."""
+        for step in self.listed.values():
+            for name in step["files"]:
+                remove_file(self.path, name)
         self.remove_temporary()
-        for path in self._contents() if self._whole else ():
-            if path != self.record:
-                _remove(path)
+        if self._owns_folder:
+            for path in self._contents():
+                if path != self.record:
+                    _remove(path)
         self.listed = {}
 
     def remove(self) -> None:
         """Remove what :meth:`clear` removes and, if nothing else is left, the record and the folder."""
-        if self._whole:  # a process that is killed in between leaves a folder that is free
+        if self._owns_folder:  # a process that is killed in between leaves a folder that is free
             self.task = {}
             self.write_record()
         self.clear()
@@ -230,22 +248,37 @@ class ResumableFolder:
             self.path.rmdir()
 
     def _contents(self) -> Iterator[Path]:
-        return (path for path in sorted(self.path.iterdir()) if path.name != LOCK and not TEMPORARY.match(path.name))
+        """Yield the files and folders in it, without the lock and temporary ones."""
+        for path in sorted(self.path.iterdir()):
+            if path.name != LOCK and not TEMPORARY.match(path.name):
+                yield path
 
     def _is_begun(self) -> bool:
-        files = (path for path in self.path.rglob("*") if path.is_file()) if self._whole else ()
-        return bool(self.steps) or any(path.suffix not in _CHEAP for path in files)
+        """Return whether a step was finished, or its parts contain what has cost time."""
+        if self.steps:
+            return True
+        if not self._owns_folder:
+            return False
+        return any(path.is_file() and path.suffix not in _CHEAP_ENDINGS for path in self.path.rglob("*"))
 
     def remove_temporary(self) -> None:
         """Remove what a killed process left half-written."""
         # Folders of others may lie in this one, with files that they are writing.
-        own = self.path if self._whole else self.record.parent
-        for path in [*self.path.glob("*"), *own.rglob("*")]:
+        searched = self.path if self._owns_folder else self.record.parent
+        for path in [*self.path.glob("*"), *searched.rglob("*")]:
             if TEMPORARY.fullmatch(path.name):
                 _remove(path)
 
 
+def _are_steps(steps: Any) -> TypeGuard[dict[str, dict[str, Any]]]:
+    """Return whether part of a record has the form of :attr:`ResumableFolder.listed`."""
+    if not isinstance(steps, dict):
+        return False
+    return all(isinstance(step, dict) and isinstance(step.get("files"), list) for step in steps.values())
+
+
 def _remove(path: Path) -> None:
+    """Remove a file, a link or a folder with all that is in it."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -255,7 +288,8 @@ def _remove(path: Path) -> None:
 def remove_file(folder: Path, name: str) -> None:
     """Remove a file below a folder, and the folders in between that are then empty; a name outside is ignored."""
     path = folder / name
-    if ".." in Path(name).parts or Path(name).is_absolute() or not (path.is_file() or path.is_symlink()):
+    is_outside = ".." in Path(name).parts or Path(name).is_absolute()
+    if is_outside or not (path.is_file() or path.is_symlink()):
         return
     path.unlink()
     with contextlib.suppress(OSError):  # not empty
@@ -271,25 +305,37 @@ def differences(before: Any, now: Any) -> list[str]:
         >>> differences({"k": 4, "model": {"layer": 1}}, {"k": 5, "model": {"layer": 2}})
         ['k was 4, is now 5', 'model.layer was 1, is now 2']
     """
-    return [f"{key} was {_short(old)}, is now {_short(new)}" for key, old, new in changed_values(before, now)]
+    changes = changed_values(before, now)
+    return [f"{key} was {_shorten_hash(old)}, is now {_shorten_hash(new)}" for key, old, new in changes]
 
 
 def changed_values(before: Any, now: Any, name: str = "") -> list[tuple[str, Any, Any]]:
     """Return dotted name, earlier and present value of what two tasks do not agree on."""
-    if not (isinstance(before, dict) and isinstance(now, dict)):
-        return [] if before == now else [(name, before, now)]
-    keys = sorted({*before, *now})
-    parts = (changed_values(before.get(key), now.get(key), f"{name}.{key}" if name else key) for key in keys)
-    return [part for some in parts for part in some]
+    if isinstance(before, dict) and isinstance(now, dict):
+        changes: list[tuple[str, Any, Any]] = []
+        for key in sorted({*before, *now}):
+            dotted_name = f"{name}.{key}" if name else key
+            changes += changed_values(before.get(key), now.get(key), dotted_name)
+        return changes
+    if before == now:
+        return []
+    return [(name, before, now)]
 
 
-def _short(value: Any) -> str:
-    return value[:8] if isinstance(value, str) and len(value) == 64 else str(value)
+def _shorten_hash(value: Any) -> str:
+    """Format a value; of a SHA-256 the first eight digits."""
+    if isinstance(value, str) and len(value) == 64:
+        return value[:8]
+    return str(value)
 
 
 def work_path(out: Output, work: str | Path | None) -> str | Path | None:
     """Return the work folder: ``work``, else ``OUT.work``; ``None`` for a stream, which has a temporary one."""
-    return work if work is not None else f"{out}.work" if _is_file_name(out) else None
+    if work is not None:
+        return work
+    if _is_file_name(out):
+        return f"{out}.work"
+    return None
 
 
 def check_replaced(files: Mapping[str, Any], work: str | Path | None) -> None:
@@ -301,10 +347,14 @@ def check_replaced(files: Mapping[str, Any], work: str | Path | None) -> None:
     Raises:
         ValueError: Naming option and file.
     """
-    if work is not None and (Path(work) / RECORD).is_file():
+    is_resumed = work is not None and (Path(work) / RECORD).is_file()
+    if is_resumed:
         return
     for name, path in files.items():
-        if path is not None and Path(path).is_file() and Path(path).stat().st_size:
+        if path is None:
+            continue
+        has_content = Path(path).is_file() and Path(path).stat().st_size > 0
+        if has_content:
             raise ValueError(f"{name} {path} exists: add --overwrite to replace it, or choose another name.")
 
 
@@ -320,9 +370,9 @@ def work_folder(out: Output, work: str | Path | None, task: Mapping[str, Any]) -
     with contextlib.ExitStack() as stack:
         path = work_path(out, work)
         if path is None:
-            temporary = tempfile.TemporaryDirectory(prefix="st-xling-", ignore_cleanup_errors=True)
-            path = Path(stack.enter_context(temporary)) / "work"
-        folder = stack.enter_context(ResumableFolder(path, whole=True))
+            parent = tempfile.TemporaryDirectory(prefix="st-xling-", ignore_cleanup_errors=True)
+            path = Path(stack.enter_context(parent)) / "work"
+        folder = stack.enter_context(ResumableFolder(path, owns_folder=True))
         folder.begin(task)
         yield folder
 
@@ -331,9 +381,10 @@ def deliver(result: Path, out: Output) -> None:
     """Move a finished file to where it is wanted, packed if its name ends so, or copy it to the stream."""
     if not _is_file_name(out):
         with result.open("rb") as stream, contextlib.ExitStack() as stack:
-            copy = stack.enter_context(Path(out).open("wb")) if isinstance(out, (str, Path)) else out
-            shutil.copyfileobj(stream, copy)
-            copy.flush()
+            if isinstance(out, (str, Path)):  # a device or a pipe
+                out = stack.enter_context(Path(out).open("wb"))
+            shutil.copyfileobj(stream, out)
+            out.flush()
         return
     path = Path(out).resolve()  # a link stays a link
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -342,12 +393,17 @@ def deliver(result: Path, out: Output) -> None:
         with contextlib.suppress(OSError):  # another file system
             result.replace(path)
             return
-    with result.open("rb") as stream, atomic_writer(path) as copy:
-        with compression.open(copy, "wb") if compression else contextlib.nullcontext(copy) as packed:
-            shutil.copyfileobj(stream, packed)
+    with result.open("rb") as stream, atomic_writer(path) as file:
+        if compression is None:
+            shutil.copyfileobj(stream, file)
+        else:
+            with compression.open(file, "wb") as packed:
+                shutil.copyfileobj(stream, packed)
     result.unlink()
 
 
 def _is_file_name(out: Output) -> TypeGuard[str | Path]:
     """Return whether ``out`` may be replaced; a device or a pipe (``/dev/null``) is written into."""
-    return isinstance(out, (str, Path)) and (Path(out).is_file() or not Path(out).exists())
+    if not isinstance(out, (str, Path)):
+        return False
+    return Path(out).is_file() or not Path(out).exists()
