@@ -119,11 +119,6 @@ def replace_backend(tokenizer: PreTrainedTokenizerFast, backend: Tokenizer) -> N
     tokenizer._tokenizer = backend
 
 
-def uncompiled(model: nn.Module) -> nn.Module:
-    """Return the module that ``torch.compile`` has wrapped, or the module itself if it is not compiled."""
-    return getattr(model, "_orig_mod", model)
-
-
 def shallow_copy(module: Module) -> Module:
     """Return a copy of a module that shares everything with it, but whose children can be replaced.
 

@@ -142,13 +142,6 @@ def test_a_linear_layer_by_onednn() -> None:
     torch.testing.assert_close(private.onednn_linear(states[0], weight, None), nn.functional.linear(states[0], weight))
 
 
-def test_a_compiled_module_is_found() -> None:
-    """Losses, :func:`unwrap` and the loading of adapters look for the ``SentenceTransformer`` inside."""
-    module = nn.Linear(2, 3)
-    assert private.uncompiled(torch.compile(module)) is module
-    assert private.uncompiled(module) is module
-
-
 def test_rows_of_a_metric_are_discarded(tmp_path: Path) -> None:
     """After rows that it refuses, ``evaluate``'s module would mix them with those of the next call."""
     module = evaluate.load(path("tatoeba"), cache_dir=str(tmp_path))
