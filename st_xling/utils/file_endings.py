@@ -98,6 +98,8 @@ def _open_zstandard(stream: Any, mode: Literal["rb", "wb"]) -> Any:
     return pyarrow.CompressedOutputStream(stream, "zstd")
 
 
+# fsspec has such a table as well, but chooses by the name of a file, and its Zstandard, which needs another library,
+# returns a file that was cut off as if it were complete.
 COMPRESSIONS = {
     ".gz": Compression(re.compile(rb"\x1f\x8b"), gzip.open),
     ".xz": Compression(re.compile(rb"\xfd7zXZ\x00"), lzma.open),
