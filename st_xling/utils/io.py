@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 #: Error codes of a full disk.
 DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
+_BLOCK_BYTES = 1 << 20
+
 
 def temporary_path(path: Path) -> Path:
     """Return a hidden name next to ``path`` that nothing else has; :data:`TEMPORARY` matches it."""
@@ -69,11 +71,17 @@ def naming_full_disk(path: Path) -> Iterator[None]:
     except Exception as error:
         if not is_disk_full(error) or "Make room" in str(error):  # a file further in is named already
             raise
-        number = getattr(error, "errno", None) or next(
-            (number for number in DISK_FULL if os.strerror(number) in str(error)), errno.ENOSPC
-        )
+        number = getattr(error, "errno", None) or _errno_in_message(error)
         reason = f"{os.strerror(number)}: {path} could not be written. Make room and run the same command again"
         raise OSError(number, reason) from error
+
+
+def _errno_in_message(error: BaseException) -> int:
+    """Return the error code of a full disk that a message of a library describes in words."""
+    for number in DISK_FULL:
+        if os.strerror(number) in str(error):
+            return number
+    return errno.ENOSPC
 
 
 @contextmanager
@@ -87,20 +95,21 @@ def locked(folder: Path, *, name: str = LOCK, wait_s: float = 0.0) -> Iterator[N
     Raises:
         ValueError: If another process has locked the folder.
     """
-    path, until = folder / name, time.monotonic() + wait_s
+    path = folder / name
+    deadline = time.monotonic() + wait_s
     lock = FileLock(path)
     while True:
         path.touch()
-        before = _inode(path)
+        inode_before = _inode(path)
         try:
-            lock.acquire(timeout=max(0.0, until - time.monotonic()))
+            lock.acquire(timeout=max(0.0, deadline - time.monotonic()))
         except Timeout as error:
             raise ValueError(
                 f"another process is writing {folder}; wait until it has finished, or choose another folder."
             ) from error
         # Whoever had the lock has removed its file: what is locked here may be that one, which nobody else sees. It
         # is ours if the name leads to the same file as before.
-        if before is not None and _inode(path) == before:
+        if inode_before is not None and _inode(path) == inode_before:
             break
         lock.release()
     try:
@@ -112,7 +121,9 @@ def locked(folder: Path, *, name: str = LOCK, wait_s: float = 0.0) -> Iterator[N
 
 @contextmanager
 def atomic_writer(path: Path) -> Iterator[IO[bytes]]:
-    """A stream to such a file. A device or a pipe, such as ``/dev/null``, is written into.
+    """Yield a stream to a file that is written as by :func:`atomic_path`.
+
+    A device or a pipe, such as ``/dev/null``, is written into.
 
     Raises:
         OSError: As :func:`atomic_path`.
@@ -141,11 +152,12 @@ def write_json(path: Path, content: Any, *, indent: int = 2) -> None:
     Raises:
         OSError: As :func:`atomic_writer`.
     """
-    write_atomic(path, (json.dumps(content, ensure_ascii=False, indent=indent) + "\n").encode("utf-8"))
+    text = json.dumps(content, ensure_ascii=False, indent=indent) + "\n"
+    write_atomic(path, text.encode("utf-8"))
 
 
 def read_json_object(path: Path, *, missing_ok: bool = True, remedy: str = "restore the file, or remove it") -> Any:
-    """The object in a JSON file, NaN and infinities as ``None``.
+    """Return the object in a JSON file, NaN and infinities as ``None``.
 
     Args:
         path: The file.
@@ -170,7 +182,7 @@ def read_json_object(path: Path, *, missing_ok: bool = True, remedy: str = "rest
     return content
 
 
-_KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "text", int: "a whole number"}
+_JSON_TYPES: dict[type, str] = {dict: "an object", list: "a list", str: "text", int: "a whole number"}
 
 
 def check_shape(content: Any, shape: Any, path: Path, *, where: str = "") -> None:
@@ -187,24 +199,25 @@ def check_shape(content: Any, shape: Any, path: Path, *, where: str = "") -> Non
     """
     if content is None:
         return
-    kind = type(shape) if isinstance(shape, (dict, list)) else shape
-    if not isinstance(content, kind) or content is True:
+    expected_type = type(shape) if isinstance(shape, (dict, list)) else shape
+    if not isinstance(content, expected_type) or content is True:
         raise ValueError(
-            f"{path}: expected {_KINDS[kind]} at {where or 'the top'}, got {reprlib.repr(content)}; restore the file, "
-            "or remove it."
+            f"{path}: expected {_JSON_TYPES[expected_type]} at {where or 'the top'}, got {reprlib.repr(content)}; "
+            "restore the file, or remove it."
         )
     if isinstance(content, list) and isinstance(shape, list):
         for index, entry in enumerate(content):
             check_shape(entry, shape[0], path, where=f"{where}[{index}]")
     elif isinstance(content, dict) and isinstance(shape, dict):
         for key, entry in content.items():
-            inner = shape.get(key, shape.get(...))
-            if inner is not None:
-                check_shape(entry, inner, path, where=f"{where}.{key}" if where else key)
+            entry_shape = shape.get(key, shape.get(...))
+            if entry_shape is not None:
+                entry_where = f"{where}.{key}" if where else key
+                check_shape(entry, entry_shape, path, where=entry_where)
 
 
 def update_json_object(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Read, change and replace such a file, while every other call of this for the same folder waits.
+    """Read, change and replace a JSON file, while every other call of this for the same folder waits.
 
     Args:
         path: The file, in a folder that exists.
@@ -214,27 +227,31 @@ def update_json_object(path: Path, change: Callable[[dict[str, Any]], dict[str, 
         OSError: When it cannot be written; the old file is then kept.
     """
     with locked(path.parent, wait_s=30.0):
-        write_json(path, finite(change(read_json_object(path))))
+        content = change(read_json_object(path))
+        write_json(path, finite(content))
 
 
 def finite(value: Any) -> Any:
-    """The same as JSON can write it: NaN and infinities, which JSON does not know, become ``None``.
+    """Return a value as JSON can write it: NaN and infinities, which JSON does not know, become ``None``.
 
     Example:
         >>> finite({"f1": 0.5, "threshold": float("inf"), "ends": (0.25, float("nan"))})
         {'f1': 0.5, 'threshold': None, 'ends': [0.25, None]}
     """
     if isinstance(value, dict):
-        return {key: finite(part) for key, part in value.items()}
+        return {key: finite(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        return [finite(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes, in 64 hexadecimal digits."""
-    # 3.10 has no hashlib.file_digest.
-    digest, block = hashlib.sha256(), memoryview(bytearray(1 << 20))
+    """Return the SHA-256 of a file's bytes, in 64 hexadecimal digits."""
+    # Python 3.10 has no hashlib.file_digest.
+    digest = hashlib.sha256()
+    block = memoryview(bytearray(_BLOCK_BYTES))
     with path.open("rb", buffering=0) as stream:
         while count := stream.readinto(block):
             digest.update(block[:count])
@@ -242,11 +259,12 @@ def file_sha256(path: Path) -> str:
 
 
 def file_crc32(path: Path) -> int:
-    """CRC-32 of a file's bytes, which changes with any one of their bits.
+    """Return the CRC-32 of a file's bytes, which changes with any one of their bits.
 
     It takes a third of the time of SHA-256: as long as reading the file from a fast disk, or less.
     """
-    checksum, block = 0, memoryview(bytearray(1 << 20))
+    checksum = 0
+    block = memoryview(bytearray(_BLOCK_BYTES))
     with path.open("rb", buffering=0) as stream:
         while count := stream.readinto(block):
             checksum = zlib.crc32(block[:count], checksum)
@@ -262,7 +280,8 @@ def is_intact(path: Path) -> bool:
     """Return whether a cached file is there as it was recorded; log a warning if its bytes changed since."""
     if not path.exists():
         return False
-    if read_json_object(path.with_suffix(".json"), remedy="delete it") == {"sha256": file_sha256(path)}:
+    recorded = read_json_object(path.with_suffix(".json"), remedy="delete it")
+    if recorded == {"sha256": file_sha256(path)}:
         return True
     logger.warning("%s is damaged: it is made again", path)
     return False

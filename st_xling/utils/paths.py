@@ -23,53 +23,81 @@ def check_outputs(files: Mapping[str, Any], inputs: Iterable[Any], *, folders: M
     """Raise if an output cannot be written where it is named, or would replace what is read or written besides.
 
     Links are followed. A file in a folder that is read counts as read, unless an earlier ``--json`` wrote it;
-    a *new* file may be put there. A folder that is written may lie in one that is read, or hold files that are read:
-    what it replaces there is the writer's own concern.
+    a *new* file may be put there. A folder that is written may lie in one that is read, or contain files that are read:
+    what it replaces there is the writer's concern.
 
     Args:
-        files: Name of the option → file to be written; what is no path (a stream, ``"-"``, ``None``) is passed over.
+        files: Name of the option → file to be written; what is no path (a stream, ``"-"``, ``None``) is skipped.
         inputs: Files, folders, specs such as ``de-en=a.de,a.en?split=test``, Hub ids; what names nothing on this
-            machine is passed over.
+            machine is skipped.
         folders: Name of the option → folder to be written.
     Raises:
         ValueError: Naming the option, the path and what it would replace.
     """
-    read = {real: name for path in inputs for real, name in existing_paths(path).items()}
-    written: dict[str, str] = {}
+    read: dict[str, str] = {}
+    for path in inputs:
+        read |= existing_paths(path)
     outputs = [(name, path, "folder") for name, path in (folders or {}).items()]
     outputs += [(name, path, "file") for name, path in files.items()]
+    written: dict[str, str] = {}
     for name, path, kind in outputs:
         if not isinstance(path, (str, os.PathLike)) or str(path) == "-":
             continue
         if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
             continue  # nothing is replaced: /dev/null, a pipe
         real = os.path.realpath(path)
-        if "://" in str(path):
-            raise ValueError(f"{name} must be on this machine: got {path}; write it here, then copy it there.")
-        here, parents = Path(real), [str(parent) for parent in Path(real).parents]
-        if here.exists() and here.is_dir() != (kind == "folder"):
-            raise ValueError(f"{name} must be a {kind}: {path} is a {'folder' if here.is_dir() else 'file'}; {_OTHER}.")
-        if source := read.get(real):
-            raise ValueError(f"{name} must be a {kind} of its own: {path} would replace the input {source}; {_OTHER}.")
-        if real in written:
-            raise ValueError(f"{name} must be a {kind} of its own: {path} is {written[real]} already; {_OTHER}.")
-        for parent in parents if kind == "file" else ():
-            if parent in read and here.exists() and not _is_result(here):
-                raise ValueError(
-                    f"{name} must not replace what is read: {path} is a file of the input {read[parent]}; {_OTHER}."
-                )
-            if parent in written:
-                raise ValueError(f"{name} must lie outside {written[parent]}, which holds its own files: got {path}.")
-        above = next(part for part in here.parents if part.exists())
-        if not above.is_dir():
-            raise ValueError(f"{name} must lie in a folder: got {real}, but {above} is a file; {_OTHER}.")
-        if not os.access(above, os.W_OK):
-            raise ValueError(f"{name} must lie in a folder that you may write to: got {real}; {_OTHER}.")
+        _check_output(name, path, kind, real, read, written)
+        _check_folder_above(name, real)
         written[real] = name
 
 
+def _check_output(
+    name: str, path: Any, kind: str, real: str, read: Mapping[str, str], written: Mapping[str, str]
+) -> None:
+    """Raise ``ValueError`` if an output would replace an input or another output.
+
+    Args:
+        name: Option that names the output.
+        path: The output, as it was named.
+        kind: ``"file"`` or ``"folder"``.
+        real: Its path, links followed.
+        read: Paths of the inputs, links followed → as they were named.
+        written: Paths of the other outputs, links followed → their options.
+    """
+    if "://" in str(path):
+        raise ValueError(f"{name} must be on this machine: got {path}; write it here, then copy it there.")
+    output = Path(real)
+    if output.exists() and output.is_dir() != (kind == "folder"):
+        found_kind = "folder" if output.is_dir() else "file"
+        raise ValueError(f"{name} must be a {kind}: {path} is a {found_kind}; {_REMEDY}.")
+    if source := read.get(real):
+        raise ValueError(f"{name} must be a {kind} of its own: {path} would replace the input {source}; {_REMEDY}.")
+    if real in written:
+        raise ValueError(f"{name} must be a {kind} of its own: {path} is {written[real]} already; {_REMEDY}.")
+    if kind == "folder":
+        return
+    for folder in map(str, output.parents):
+        if folder in read and output.exists() and not _is_result(output):
+            raise ValueError(
+                f"{name} must not replace what is read: {path} is a file of the input {read[folder]}; {_REMEDY}."
+            )
+        if folder in written:
+            raise ValueError(f"{name} must lie outside {written[folder]}, which holds its own files: got {path}.")
+
+
+def _check_folder_above(name: str, real: str) -> None:
+    """Raise ``ValueError`` if an output cannot be written where it is named."""
+    existing = next(folder for folder in Path(real).parents if folder.exists())
+    if not existing.is_dir():
+        raise ValueError(f"{name} must lie in a folder: got {real}, but {existing} is a file; {_REMEDY}.")
+    if not os.access(existing, os.W_OK):
+        raise ValueError(f"{name} must lie in a folder that you may write to: got {real}; {_REMEDY}.")
+
+
 def existing_paths(spec: Any) -> dict[str, str]:
-    """The files and folders on this machine that an option's value may name, links followed → as they were named.
+    """Return the files and folders on this machine that an option's value may name.
+
+    They are keyed by their paths with links followed; the values are as they were named.
 
     Args:
         spec: A path, a spec with languages before ``=``, paths joined by commas and options after ``?``, or several.
@@ -79,22 +107,39 @@ def existing_paths(spec: Any) -> dict[str, str]:
         True
     """
     if isinstance(spec, (list, tuple)):
-        return {real: name for part in spec for real, name in existing_paths(part).items()}
+        existing: dict[str, str] = {}
+        for path in spec:
+            existing |= existing_paths(path)
+        return existing
     if not isinstance(spec, (str, Path)):
         return {}
-    text = str(spec)
-    whole = {text, text.partition("=")[2], text.partition("?")[0], text.partition("=")[2].rpartition("?")[0]}
-    names = {part for name in whole for part in (name, *name.split(","))} - {""}
-    existing = {os.path.realpath(name): name for name in sorted(names) if os.path.lexists(name)}
+
+    names = _possible_names(str(spec))
+    existing = {os.path.realpath(name): name for name in names if os.path.lexists(name)}
     if existing:
         return existing
     # The common beginning of line-aligned files: corpus means corpus.de and corpus.en.
-    beginnings = (path for name in names for path in Path(name).parent.glob(f"{glob.escape(Path(name).name)}.*"))
-    return {os.path.realpath(path): str(path) for path in beginnings}
+    for name in names:
+        prefix = Path(name)
+        for path in prefix.parent.glob(f"{glob.escape(prefix.name)}.*"):
+            existing[os.path.realpath(path)] = str(path)
+    return existing
+
+
+def _possible_names(spec: str) -> list[str]:
+    """Return the texts within a spec that may be names of files, in alphabetical order.
+
+    An ``=`` or ``?`` may belong to a name or divide it from languages and options, and a comma may join two names.
+    """
+    _, _, location = spec.partition("=")
+    names = set()
+    for text in (spec, location, spec.partition("?")[0], location.rpartition("?")[0]):
+        names.update([text, *text.split(",")])
+    return sorted(names - {""})
 
 
 def without_folders(text: str) -> str:
-    """A text, spec or command with the last part alone of absolute paths, and of those below a home.
+    """Return a text, spec or command in which absolute paths, and those below a home, have only their last part.
 
     URLs stay, without passwords and tokens.
 
@@ -123,16 +168,19 @@ def shown_command(command: str, repo_id: str | None = None) -> str:
         'st-xling evaluate bucc me/encoder --data mining'
     """
     shown: list[str] = []
-    rest = iter(shlex.split(command))
-    for word in rest:
+    words = iter(shlex.split(command))
+    for word in words:
         flag, equals, value = word.partition("=")
+        if flag in ("--json", "--cache", "--out") and not equals:
+            value = next(words, "")
         if flag in ("--json", "--cache"):
-            value = value if equals else next(rest, "")
-        elif flag == "--out":
-            shown += [flag, PurePath(value if equals else next(rest, "")).name or "model"]
+            continue
+        if flag == "--out":
+            shown += [flag, PurePath(value).name or "model"]
         elif word not in ("--overwrite", "--resume", "--keep"):
             shown.append(word)
-    if repo_id and shown[1:2] in (["evaluate"], ["transfer"]) and len(shown) > 3 and not shown[3].startswith("-"):
+    names_model = len(shown) > 3 and shown[1] in ("evaluate", "transfer") and not shown[3].startswith("-")
+    if repo_id and names_model:
         shown[3] = repo_id
     return without_folders(shlex.join(shown))
 
@@ -147,18 +195,20 @@ def without_places(content: Any) -> Any:
 
 
 def shared_json(path: Path) -> bytes:
-    """Return the publishable bytes of a JSON file: its own, or those of :func:`without_places`."""
+    """Return the publishable bytes of a JSON file: as it is, or with the content of :func:`without_places`."""
     written = path.read_bytes()
     content = json.loads(written)
     shared = without_places(content)
-    return written if shared == content else f"{json.dumps(shared, ensure_ascii=False, indent=2)}\n".encode()
+    if shared == content:
+        return written
+    return f"{json.dumps(shared, ensure_ascii=False, indent=2)}\n".encode()
 
 
-# Where a word of a text or spec begins: "/", a drive or "~/", and folders up to the last part, which is left.
+# Where a word of a text or spec begins: "/", a drive or "~/", and folders up to the last part, which is kept.
 _FOLDERS = re.compile(
     r"""(?<![^\s=,:|'"(])(?:file://)?(?!//)(?:[A-Za-z]:[/\\]|/|~[\w.-]*/)(?:[^/\\=,:|?'"\n]*[/\\])*(?=[\w.])"""
 )
-_OTHER = "choose another name"
+_REMEDY = "choose another name"
 
 
 def _is_result(path: Path) -> bool:

@@ -33,7 +33,7 @@ def test_a_broken_file_is_named_and_left(content: bytes, message: str, tmp_path:
     with pytest.raises(ValueError, match=message):
         read_json_object(path)
     with pytest.raises(ValueError, match=message):
-        update_json_object(path, lambda found: {})
+        update_json_object(path, lambda content: {})
     assert path.read_bytes() == content
 
 

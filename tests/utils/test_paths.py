@@ -81,12 +81,12 @@ NOT_PATHS |= {"teacher_prompt", "title", "limits"}
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_text_option_is_a_path_or_is_known_to_be_none(name: str) -> None:
     """The check goes by metavars: an option whose metavar is new would escape it."""
-    for each in COMMANDS[name].params:
-        metavar = str(each.metavar).removesuffix("...")
-        if each.name in OUTPUTS - {"json"}:
-            assert metavar in {"DIR", "STORE", "FILE"}, each.name
-        elif each.type_descriptor.annotation is str and each.name not in NOT_PATHS:
-            assert metavar in INPUTS | NO_PATHS, each.name
+    for option in COMMANDS[name].params:
+        metavar = str(option.metavar).removesuffix("...")
+        if option.name in OUTPUTS - {"json"}:
+            assert metavar in {"DIR", "STORE", "FILE"}, option.name
+        elif option.type_descriptor.annotation is str and option.name not in NOT_PATHS:
+            assert metavar in INPUTS | NO_PATHS, option.name
 
 
 LINES = [

@@ -96,7 +96,10 @@ def test_archives_are_no_text(kind: str, packed: bool, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("Der Hund schläft.\tThe dog sleeps.\n", encoding="utf-8")
     archive = Path(shutil.make_archive(str(tmp_path / "corpus"), kind, tmp_path, "a.txt"))
     path = tmp_path / "corpus.tsv"
-    path.write_bytes(gzip.compress(archive.read_bytes()) if packed else archive.read_bytes())
+    content = archive.read_bytes()
+    if packed:
+        content = gzip.compress(content)
+    path.write_bytes(content)
     with pytest.raises(text_files.ParallelTextError, match=f"corpus.tsv: expected text, got a {kind} archive; unpack"):
         list(text_files.raw_lines(path))
 
