@@ -5,6 +5,8 @@ brings hard negatives, also ``negative_1``, ``negative_2``, …
 
 - ``spec``: the grammar of data specs: ``de-en=corpus.tsv?size=8000``, ``zh_Hant=texts.txt``, ``phrasebook:de,fr``
 - ``read``: ``load_pairs``, ``load_data_specs``: parallel text of files, folders and the Hub, memory-mapped or streamed
+- ``locations``: what a location may be, one function each: two files, a folder, an archive, a file, a set of the Hub
+- ``pair_source``: pairs that were found, and how they are read
 - ``formats``: the file formats, one function each: TSV, CSV, JSON lines, Parquet, TMX, Moses, …
 - ``columns``: which columns hold the sentences
 - ``check``: faulty lines, named with their numbers all at once, or dropped and listed
@@ -47,9 +49,9 @@ if TYPE_CHECKING:
     from st_xling.data.pairs import sample_rows as sample_rows
     from st_xling.data.read import load_data_specs as load_data_specs
     from st_xling.data.read import load_pairs as load_pairs
-    from st_xling.data.read import parse_data_spec as parse_data_spec
     from st_xling.data.sides import orient as orient
     from st_xling.data.spec import DataSpec as DataSpec
+    from st_xling.data.spec import parse_data_spec as parse_data_spec
     from st_xling.data.test_sets import BuccCorpus as BuccCorpus
     from st_xling.data.test_sets import read_bucc as read_bucc
     from st_xling.data.test_sets import read_tatoeba as read_tatoeba

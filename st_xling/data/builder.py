@@ -45,11 +45,12 @@ class PairsBuilder(datasets.ArrowBasedBuilder):
 
     def _generate_tables(self, parts: Sequence[Any]) -> Iterator[tuple[Any, pa.Table]]:
         faults = FaultLog(skip_bad_lines=self.skip_bad_lines)
-        for number, part in enumerate(parts):
-            for place, table in enumerate(part.tables(faults, list(self.columns))):
+        columns = list(self.columns)
+        for part_number, part in enumerate(parts):
+            for table_number, table in enumerate(part.tables(faults, columns)):
                 if self.is_stream:
                     faults.flush()
-                yield (number, place), table.drop_columns(["line"])
+                yield (part_number, table_number), table.drop_columns(["line"])
         if self.is_stream:
             faults.finalize()
         else:

@@ -65,8 +65,9 @@ class Fault(NamedTuple):
     detail: str = ""
 
     def __str__(self) -> str:
-        place = self.path if self.line is None else f"{self.path}:{self.line}"
-        return f"{place}: {self.kind}" + (f" ({self.detail})" if self.detail else "")
+        where = self.path if self.line is None else f"{self.path}:{self.line}"
+        detail = f" ({self.detail})" if self.detail else ""
+        return f"{where}: {self.kind}{detail}"
 
 
 class FaultLog:
@@ -117,7 +118,7 @@ class FaultLog:
         paths = list(dict.fromkeys(fault.path for fault in self.faults))
         self.faults.sort(key=lambda fault: (paths.index(fault.path), fault.line))
         if self.beyond_repair or (self.faults and not self.skip_bad_lines):
-            raise ParallelTextError(self._message(), self.beyond_repair + self.faults)
+            raise ParallelTextError(self._error_message(), self.beyond_repair + self.faults)
 
     def finalize(self) -> None:
         """Raise as :meth:`check`, or warn of the dropped lines. Call it after the last line."""
@@ -129,39 +130,45 @@ class FaultLog:
         """Raise as :meth:`check`, or warn of the lines dropped so far, and forget them."""
         self.check()
         if self.faults:
-            logger.warning("%s", self._dropped())
+            logger.warning("%s", self._describe_dropped())
         self.faults.clear()
 
     def warning(self) -> str:
         """Return the dropped lines, the notes and the rows left out; empty if there are none."""
-        skipped = [
-            f"{path}: {rows:,} {'row' if rows == 1 else 'rows'} with {reason} left out"
-            for (path, reason), rows in self.skipped.items()
-        ]
-        return "\n".join(filter(None, [self._dropped(), *self.notes, *skipped]))
+        skipped = []
+        for (path, reason), rows in self.skipped.items():
+            noun = "row" if rows == 1 else "rows"
+            skipped.append(f"{path}: {rows:,} {noun} with {reason} left out")
+        return "\n".join(filter(None, [self._describe_dropped(), *self.notes, *skipped]))
 
-    def _dropped(self) -> str:
+    def _describe_dropped(self) -> str:
+        """Describe the dropped lines: their number by kind of fault, and the first of them; empty if there are none."""
         if not self.faults:
             return ""
         kinds = Counter(fault.kind for fault in self.faults)
         paths = ", ".join(dict.fromkeys(fault.path for fault in self.faults))
         counts = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
         lines = len({(fault.path, fault.line) for fault in self.faults})
-        return "\n".join([f"{paths}: dropped for faults in {lines} lines: {counts}", *_listed(self.faults)])
+        return "\n".join([f"{paths}: dropped for faults in {lines} lines: {counts}", *_list_faults(self.faults)])
 
-    def _message(self) -> str:
+    def _error_message(self) -> str:
         faults = self.beyond_repair + self.faults
-        more = "or more " if self.or_more else ""
-        head = f"expected {self.what} without faults, got {len(faults)} {more}fault{'s'[: len(faults) > 1]}:"
-        advice = [remedy for kind, remedy in self.advice.items() if kind in {fault.kind for fault in faults}]
+        noun = "faults" if len(faults) > 1 else "fault"
+        at_least = "or more " if self.or_more else ""
+        summary = f"expected {self.what} without faults, got {len(faults)} {at_least}{noun}:"
+        kinds = {fault.kind for fault in faults}
+        advice = [remedy for kind, remedy in self.advice.items() if kind in kinds]
         if self.can_skip and not self.beyond_repair:
             advice.append("Fix them, or pass skip_bad_lines=True / --skip-bad-lines to drop these lines.")
-        return "\n".join([head, *_listed(faults), *advice])
+        return "\n".join([summary, *_list_faults(faults), *advice])
 
 
-def _listed(faults: Sequence[Fault]) -> list[str]:
-    more = [f"  ... and {len(faults) - SHOWN} more"] if len(faults) > SHOWN else []
-    return [f"  {fault}" for fault in faults[:SHOWN]] + more
+def _list_faults(faults: Sequence[Fault]) -> list[str]:
+    """Return a line for each of the first :data:`SHOWN` faults, and one with the number of the others."""
+    lines = [f"  {fault}" for fault in faults[:SHOWN]]
+    if len(faults) > SHOWN:
+        lines.append(f"  ... and {len(faults) - SHOWN} more")
+    return lines
 
 
 def is_unicode(text: str) -> bool:
@@ -171,7 +178,10 @@ def is_unicode(text: str) -> bool:
 
 def broken_text(texts: Mapping[str, Any]) -> str | None:
     """Return the name of the first text that cannot be encoded, or ``None``; see :func:`is_unicode`."""
-    return next((name for name, text in texts.items() if isinstance(text, str) and not is_unicode(text)), None)
+    for name, text in texts.items():
+        if isinstance(text, str) and not is_unicode(text):
+            return name
+    return None
 
 
 def iter_lines(path: str | Path, faults: FaultLog) -> Iterator[str | None]:
@@ -188,21 +198,23 @@ def iter_lines(path: str | Path, faults: FaultLog) -> Iterator[str | None]:
         ParallelTextError: If a packed file is broken, or the file is XML, or its lines end in ``\r`` alone; for a line
             of more than 16 MiB.
     """
-    number, rest = 1, b""
+    number = 1  # of the next line
+    unfinished = b""  # beginning of a line that goes on in the next block
     with open_bytes(path) as stream:
-        while chunk := stream.read(_BLOCK_BYTES):
-            if number == 1 and not rest:
-                check_head(path, chunk)
+        while block := stream.read(_BLOCK_BYTES):
+            if number == 1 and not unfinished:
+                check_head(path, block)
             # Only the line that began in an earlier block can be longer than a block.
-            if len(rest) + (chunk.find(b"\n") if b"\n" in chunk else len(chunk)) > LONGEST_LINE_BYTES:
+            bytes_to_line_end = block.find(b"\n") if b"\n" in block else len(block)
+            if len(unfinished) + bytes_to_line_end > LONGEST_LINE_BYTES:
                 raise line_too_long(path, number)
-            whole, newline, rest = (rest + chunk).rpartition(b"\n")
-            if newline:
-                lines = _split_lines(path, whole, number, faults)
+            complete, line_feed, unfinished = (unfinished + block).rpartition(b"\n")
+            if line_feed:
+                lines = _split_lines(path, complete, number, faults)
                 yield from lines
                 number += len(lines)
-    if rest:
-        yield from _split_lines(path, rest, number, faults)
+    if unfinished:
+        yield from _split_lines(path, unfinished, number, faults)
 
 
 def numbered_lines(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, str]]:
@@ -210,7 +222,15 @@ def numbered_lines(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, st
     return ((number, line) for number, line in enumerate(iter_lines(path, faults), 1) if line is not None)
 
 
-def _split_lines(path: str | Path, block: bytes, number: int, faults: FaultLog) -> list[str | None]:
+def _split_lines(path: str | Path, block: bytes, first_number: int, faults: FaultLog) -> list[str | None]:
+    """Return the lines of a block, without their ends and byte order marks; ``None`` for those that are not UTF-8.
+
+    Args:
+        path: The file, for faults.
+        block: Bytes of complete lines, without the end of the last.
+        first_number: Number of the first line.
+        faults: Where lines that are not UTF-8 are noted.
+    """
     if b"\r" in block:
         block = re.sub(rb"\r+(?=\n|\Z)", b"", block)
     if UTF8_MARK in block:
@@ -219,11 +239,11 @@ def _split_lines(path: str | Path, block: bytes, number: int, faults: FaultLog) 
         return list(block.decode("utf-8").split("\n"))
     except UnicodeDecodeError:
         lines = []
-        for place, raw in enumerate(block.split(b"\n"), number):
-            line, fault = decode_line(raw)
+        for number, line in enumerate(block.split(b"\n"), first_number):
+            text, fault = decode_line(line)
             if fault:
-                faults.add(path, place, "invalid UTF-8", fault)
-            lines.append(line)
+                faults.add(path, number, "invalid UTF-8", fault)
+            lines.append(text)
         return lines
 
 
@@ -243,26 +263,35 @@ def check_sentences(
     """
     import pyarrow.compute as pc
 
-    good = pc.is_valid(table["line"])
+    lines = table["line"]
+    is_sound = pc.is_valid(lines)
     for name, path in zip(names, where):
         cells = table[name]
-        fine = pc.and_(pc.match_substring_regex(cells, _VISIBLE), pc.not_equal(cells, _BIBLE_RANGE))
-        if not pc.all(fine).as_py():
-            for line in table["line"].filter(pc.invert(fine)).to_pylist():
+        is_filled = pc.and_(pc.match_substring_regex(cells, _VISIBLE), pc.not_equal(cells, _BIBLE_RANGE))
+        if not pc.all(is_filled).as_py():
+            for line in lines.filter(pc.invert(is_filled)).to_pylist():
                 faults.add(path, line, "empty side", name)
-            good = pc.and_(good, fine)
-        joined = pc.match_substring(cells, _HUNALIGN_JOINT)
-        if pc.any(joined).as_py():
-            for line in table["line"].filter(joined).to_pylist():
+            is_sound = pc.and_(is_sound, is_filled)
+        is_joined = pc.match_substring(cells, _HUNALIGN_JOINT)
+        if pc.any(is_joined).as_py():
+            for line in lines.filter(is_joined).to_pylist():
                 faults.add(path, line, "joined sentences", f"{name} has hunalign's ~~~; sed 's/ ~~~ / /g' joins them")
-            good = pc.and_(good, pc.invert(joined))
-        if is_first and len(table) >= LEAST_NUMBERS and pc.all(pc.match_substring_regex(cells, _NUMBER)).as_py():
-            faults.add_beyond_repair(path, "numbers", f"expected sentences, got {name} {cells[0].as_py()} and the like")
-        elif is_first and (example := _example_of_ids(cells)) is not None:
-            faults.add_beyond_repair(
-                path, "ids", f"expected sentences, got {name}s that are or begin with ids: {example}"
-            )
-    return table.filter(good)
+            is_sound = pc.and_(is_sound, pc.invert(is_joined))
+        if is_first:
+            _check_are_sentences(cells, name, path, faults)
+    return table.filter(is_sound)
+
+
+def _check_are_sentences(cells: Any, name: str, path: str, faults: FaultLog) -> None:
+    """Note a fault beyond repair if the first cells of a column are all numbers, or nearly all begin with ids."""
+    import pyarrow.compute as pc
+
+    if len(cells) >= LEAST_NUMBERS and pc.all(pc.match_substring_regex(cells, _NUMBER)).as_py():
+        faults.add_beyond_repair(path, "numbers", f"expected sentences, got {name} {cells[0].as_py()} and the like")
+        return
+    example = _example_of_ids(cells)
+    if example is not None:
+        faults.add_beyond_repair(path, "ids", f"expected sentences, got {name}s that are or begin with ids: {example}")
 
 
 def _example_of_ids(cells: Any) -> str | None:

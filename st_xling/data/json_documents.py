@@ -6,7 +6,7 @@ import codecs
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,8 @@ def document_rows(path: str | Path) -> Iterator[Any] | None:
         raise ParallelTextError(f"{path}: expected rows in JSON; {error}") from None
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
         return None  # as lines, whose faults have their numbers
-    return iter(_rows_of(content, path) if isinstance(content, dict) else [content])
+    rows = _rows_of(content, path) if isinstance(content, dict) else [content]
+    return iter(rows)
 
 
 def _is_object(line: bytes) -> bool:
@@ -59,16 +60,16 @@ def _array_rows(path: str | Path) -> Iterator[Any]:
         buffer = _Buffer(stream)
         try:
             buffer.skip()  # the bracket
-            mark = "]" if buffer.peek() == "]" else ","
-            while mark == ",":
+            delimiter = "]" if buffer.peek() == "]" else ","
+            while delimiter == ",":
                 number += 1
                 yield buffer.read_value()
-                mark = buffer.peek()
+                delimiter = buffer.peek()
                 buffer.skip()
-            if mark != "]":
-                raise ValueError(f"expected a comma or the end of the array after it, got {mark or 'the end'!r}")
-            if number and (rest := buffer.peek()):
-                raise ValueError(f"expected nothing after the array, got {rest!r}")
+            if delimiter != "]":
+                raise ValueError(f"expected a comma or the end of the array after it, got {delimiter or 'the end'!r}")
+            if number and (surplus := buffer.peek()):
+                raise ValueError(f"expected nothing after the array, got {surplus!r}")
         except UnicodeDecodeError as error:
             raise ParallelTextError(
                 f"{path}: expected UTF-8, got {error} in row {number}; convert the file: iconv -f <its encoding> -t "
@@ -87,28 +88,29 @@ class _Buffer:
         self._reader = codecs.getreader("utf-8-sig")(stream)
         self._decoder = json.JSONDecoder(object_pairs_hook=object_of_unique_keys)
         self._text = ""
-        self._place = 0
+        self._position = 0  # in the text, of the next character
         self._is_end = False
 
     def _read_block(self) -> None:
         block = self._reader.read(_BLOCK_CHARS)
         self._is_end = not block
-        self._text = self._text[self._place :] + block
-        self._place = 0
+        self._text = self._text[self._position :] + block
+        self._position = 0
 
     def peek(self) -> str:
         """Return the next character that is no white space; empty at the end."""
         while True:
-            match = _SPACE.match(self._text, self._place)
-            self._place = match.end() if match else self._place
-            if self._place < len(self._text) or self._is_end:
-                return self._text[self._place : self._place + 1]
+            match = _SPACE.match(self._text, self._position)
+            if match:
+                self._position = match.end()
+            if self._position < len(self._text) or self._is_end:
+                return self._text[self._position : self._position + 1]
             self._read_block()
 
     def skip(self) -> None:
         """Skip that character."""
         self.peek()
-        self._place += 1
+        self._position += 1
 
     def read_value(self) -> Any:
         """Return the next value, of at most 16 MiB.
@@ -119,39 +121,39 @@ class _Buffer:
         self.peek()  # the decoder takes no white space before it
         while True:
             try:
-                value, end = self._decoder.raw_decode(self._text, self._place)
+                value, end = self._decoder.raw_decode(self._text, self._position)
             except json.JSONDecodeError as error:  # perhaps since the value goes on behind this block
                 if self._is_end:
                     raise ValueError(error.msg) from None
             else:
                 if end < len(self._text) or self._is_end:  # "12" may be the beginning of "123"
-                    self._place = end
+                    self._position = end
                     return value
-            if len(self._text) - self._place > LONGEST_LINE_BYTES:
+            if len(self._text) - self._position > LONGEST_LINE_BYTES:
                 raise ValueError(f"more than {LONGEST_LINE_BYTES:,} characters, or no JSON")
             self._read_block()
 
 
 def _rows_of(content: dict[str, Any], path: str | Path) -> list[Any]:
     """Return the rows of an object; see :func:`document_rows`."""
-    named = [content[name] for name in ("data", "rows") if isinstance(content.get(name), list)]
-    rows: Any = named[0] if named else None
-    columns = content.get("columns")
-    if rows is not None and isinstance(columns, list) and all(isinstance(row, list) for row in rows):
-        return [dict(zip(columns, row)) for row in rows]  # pandas' orient="split"
     lists = {name: value for name, value in content.items() if isinstance(value, list)}
+    rows: Any = lists.get("data", lists.get("rows"))
+    columns = lists.get("columns")
+    if rows is not None and columns is not None and _are_all(rows, list):
+        return [dict(zip(columns, row)) for row in rows]  # pandas' orient="split"
     if rows is None:
-        of_objects = [value for value in lists.values() if value and all(isinstance(row, dict) for row in value)]
-        rows = of_objects[0] if len(of_objects) == 1 else None
+        lists_of_objects = [value for value in lists.values() if value and _are_all(value, dict)]
+        rows = lists_of_objects[0] if len(lists_of_objects) == 1 else None
     if rows is not None:
-        return [_viewed(row) for row in rows]
+        return list(map(_unwrap_viewer_row, rows))
+
     if len(content) > 1 and len(lists) == len(content):
         sizes = {name: len(value) for name, value in lists.items()}
         if len(set(sizes.values())) > 1:
             got = ", ".join(f"{name} with {size:,}" for name, size in sizes.items())
             raise ParallelTextError(f"{path}: expected columns with as many texts each, got {got}; make them equal")
         return [dict(zip(lists, cells)) for cells in zip(*lists.values())]
-    if len(content) > 1 and all(isinstance(value, dict) for value in content.values()):
+    if len(content) > 1 and _are_all(content.values(), dict):
         raise ParallelTextError(
             f"{path}: expected an array of rows, a list of texts for each column, or JSON lines, got an object of "
             f"objects, {', '.join(list(content)[:4])}; of pandas, write it by to_json(orient='records', lines=True)"
@@ -159,8 +161,12 @@ def _rows_of(content: dict[str, Any], path: str | Path) -> list[Any]:
     return [content]
 
 
-def _viewed(row: Any) -> Any:
-    """Return a row, which the viewer of data sets puts next to its number."""
+def _are_all(values: Iterable[Any], kind: type) -> bool:
+    return all(isinstance(value, kind) for value in values)
+
+
+def _unwrap_viewer_row(row: Any) -> Any:
+    """Return a row itself, which the viewer of data sets puts under ``row``, next to its number."""
     if isinstance(row, Mapping) and isinstance(row.get("row"), Mapping) and "row_idx" in row:
         return row["row"]
     return row

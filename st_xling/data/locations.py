@@ -38,6 +38,7 @@ from st_xling.data.formats import (
     zipped_moses,
 )
 from st_xling.data.pair_source import PairReader, PairSource, content_sha256, file_on_disk
+from st_xling.data.spec import DataSpec
 from st_xling.data.test_sets import HUB_TEST_SETS, hub_pairs
 from st_xling.utils.languages import UNKNOWN, check_language_code, language_name, pair_in_name
 from st_xling.utils.private import with_features
@@ -119,11 +120,29 @@ def find_source(
     raise FileNotFoundError(describe_missing(request.path))
 
 
+def find_spec_source(spec: DataSpec, *, stream: bool = False, default_ending: str | None = None) -> PairSource:
+    """Find the text that a spec of parallel text names.
+
+    Args:
+        spec: As :func:`~st_xling.data.spec.parse_data_spec` returns it, but not of the phrasebook.
+        stream, default_ending: As :func:`find_source`.
+    """
+    return find_source(
+        spec.path_or_pair,
+        spec.language_pair,
+        columns=spec.options.get("columns"),
+        name=spec.options.get("name"),
+        split=spec.options.get("split"),
+        stream=stream,
+        default_ending=default_ending,
+    )
+
+
 def check_unused(what: str, **options: object) -> None:
     """Raise ``ValueError`` if one of these options, which ``what`` does not have, is given."""
-    given = [f"{name}={value!r}" for name, value in options.items() if value is not None]
-    if given:
-        raise ValueError(f"{what} takes no {' and '.join(given)}; leave it out")
+    unused = [f"{name}={value!r}" for name, value in options.items() if value is not None]
+    if unused:
+        raise ValueError(f"{what} takes no {' and '.join(unused)}; leave it out")
 
 
 # Line-aligned files.

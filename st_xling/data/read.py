@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from st_xling.data.check import FaultLog
 from st_xling.data.columns import ColumnChoice, Columns, find_label
-from st_xling.data.locations import Location, check_unused, find_source, open_table
+from st_xling.data.locations import Location, check_unused, find_source, find_spec_source, open_table
 from st_xling.data.pair_source import PairReader
 from st_xling.data.pairs import COLUMNS, check_languages, head, no_rows, pair_dataset, require_rows, sample_rows
 from st_xling.data.phrasebook import parallel_phrases
@@ -67,8 +67,7 @@ def load_data_specs(
             for phrases in _load_phrasebook(spec, split):
                 loaded[unique_name(_dataset_name(phrases, spec), loaded)] = phrases
             continue
-        languages: Any = spec.languages or (None, None)
-        source = find_source(spec.path_or_pair, languages, stream=stream, **spec.reader_options)
+        source = find_spec_source(spec, stream=stream)
         if every_label:
             source = source.with_every_label()
         dataset = source.load(skip_bad_lines, spec.sample, stream=stream)
@@ -81,11 +80,15 @@ def load_data_specs(
 
 def _load_phrasebook(spec: DataSpec, split: str) -> list[Dataset]:
     """Load a data set for each pair of languages that a spec of the phrasebook names."""
-    pairs: list[Any] = [spec.languages]
+    pairs: list[tuple[str, ...]] = [spec.languages]
     if not spec.languages:
         pairs = [(language, "en") for language in paired_languages(spec)]
     sample = phrase_sample(spec, split=split)
-    return [parallel_phrases(*pair, **sample).select_columns(list(COLUMNS)) for pair in pairs]
+    datasets = []
+    for source_language, target_language in pairs:
+        phrases = parallel_phrases(source_language, target_language, **sample)
+        datasets.append(phrases.select_columns(list(COLUMNS)))
+    return datasets
 
 
 class AlignedLines(NamedTuple):
@@ -125,8 +128,7 @@ def load_aligned_lines(spec: str, *, identify: bool = False) -> AlignedLines:
         ((name, pairs),) = loaded.items()
         return AlignedLines(name, pairs, list(range(len(pairs))), len(pairs))
 
-    languages: Any = parsed.languages or (None, None)
-    source = find_source(parsed.path_or_pair, languages, **parsed.reader_options)
+    source = find_spec_source(parsed)
     faults = FaultLog(can_skip=False)
     rows: list[tuple[str, str, str, str]] = []
     line_indices: list[int] = []

@@ -21,13 +21,15 @@ HEAD_ROWS = 1000
 """Rows of a stream that are looked at for its languages."""
 
 DRAWN_ROWS = 400
-LOOKED_AT = 100
-LEAST_ROWS = 10
-"""Fewer rows of two languages are not identified."""
-LEAST_SWAPPED = 4
-"""Fewer rows of two languages that are swapped are not identified."""
-SWAPPED_SHARE = 0.8
-"""Share of few rows that must be in the language of the other side."""
+"""Rows of a data set that are drawn to check its sides."""
+IDENTIFIED_TEXTS = 100
+"""Longest texts of those rows, of which the language is identified."""
+LEAST_TEXTS = 10
+"""Fewer texts of a side are not identified."""
+LEAST_SWAPPED_TEXTS = 4
+"""Fewer texts of sides that may be swapped are not identified."""
+SHARE_OF_FEW_TEXTS = 0.8
+"""Share of fewer than :data:`LEAST_TEXTS` texts that must be in another language."""
 LEAST_CHARS = 15
 """Shorter texts are names and interjections, which are identified by chance."""
 
@@ -59,26 +61,33 @@ def orient(data: Mapping[str, Any], *, pivot: str | None = "en") -> tuple[dict[s
     messages: list[str] = []
     targets: dict[str, None] = {}
     for name, dataset in data.items():
-        names = dataset.column_names or COLUMNS
         is_stream = not hasattr(dataset, "__len__")
         pairs = language_pairs(dataset)
         check_languages(pairs, name)
-        swap = {pair for pair in pairs if pivot is not None and _is_backward(*pair, pivot)}
-        if swap and (negatives := negative_columns(names)):
+        backward = set()
+        if pivot is not None:
+            backward = {(source, target) for source, target in pairs if _is_backward(source, target, pivot)}
+        negatives = negative_columns(dataset.column_names or COLUMNS)
+        if backward and negatives:
             logger.warning("%s: leaves out %s, which no source has once sides are turned", name, ", ".join(negatives))
             dataset = dataset.remove_columns(negatives)
-        targets |= {pair[pair not in swap]: None for pair in pairs}
-        if not is_stream and len(swap) == len(pairs) > 0:
+        for source, target in pairs:
+            new_target = source if (source, target) in backward else target
+            targets[new_target] = None
+
+        if not is_stream and len(backward) == len(pairs) > 0:
             dataset = dataset.rename_columns(_SWAPPED).select_columns(dataset.column_names)
-        elif pivot is not None and (is_stream or swap):
+        elif pivot is not None and (is_stream or backward):
             turn = partial(_turn_rows, name=name, pivot=pivot)
             dataset = dataset.map(turn, batched=True, features=dataset.features)
-        new = _new_name(name, *next(iter(swap))) if len(swap) == len(pairs) == 1 else name
-        new = unique_name(new, oriented)
-        oriented[new] = dataset
-        if swap:
-            rows = sum(pairs[pair] for pair in swap)
-            messages.append(f"{new}: {rows:,} rows turned, so that {pivot} is the target")
+        new_name = name
+        if len(backward) == len(pairs) == 1:
+            new_name = _turned_name(name, *next(iter(backward)))
+        new_name = unique_name(new_name, oriented)
+        oriented[new_name] = dataset
+        if backward:
+            rows = sum(pairs[pair] for pair in backward)
+            messages.append(f"{new_name}: {rows:,} rows turned, so that {pivot} is the target")
     if len(set(map(canonical_language, targets))) > 1:
         messages.append(f"the target side holds several languages: {', '.join(targets)}")
     return oriented, messages
@@ -91,8 +100,8 @@ def language_pairs(dataset: Any) -> dict[tuple[str, str], int]:
 
 def _is_backward(source: str, target: str, pivot: str) -> bool:
     """Return whether the source is the pivot, in any spelling and region, and the target is not."""
-    one, other, last = map(base_language, (source, target, pivot))
-    return one == last != other
+    pivot = base_language(pivot)
+    return base_language(source) == pivot and base_language(target) != pivot
 
 
 def _turn_rows(batch: dict[str, list[Any]], name: str, pivot: str) -> dict[str, list[Any]]:
@@ -105,17 +114,17 @@ def _turn_rows(batch: dict[str, list[Any]], name: str, pivot: str) -> dict[str, 
             f"{name}: a row begins with {pivot}, and its negatives would be of the other language once it is turned; "
             "turn such rows, leave out the negatives (?columns=), or take --pivot none"
         )
-    turned = {
-        column: [two if swap else one for one, two, swap in zip(batch[column], batch[other], backward)]
-        for column, other in _SWAPPED.items()
-    }
-    return {**batch, **turned}
+    turned = dict(batch)
+    for column, other_column in _SWAPPED.items():
+        cells = zip(batch[column], batch[other_column], backward)
+        turned[column] = [other_cell if is_backward else cell for cell, other_cell, is_backward in cells]
+    return turned
 
 
-def _new_name(name: str, source: str, target: str) -> str:
+def _turned_name(name: str, source: str, target: str) -> str:
     """Return ``de-en`` for ``en-de`` and ``en-de-2``; other names stay."""
-    own = rf"{re.escape(source)}-{re.escape(target)}(-\d+)?"
-    return f"{target}-{source}" if re.fullmatch(own, name) else name
+    names_pair = rf"{re.escape(source)}-{re.escape(target)}(-\d+)?"
+    return f"{target}-{source}" if re.fullmatch(names_pair, name) else name
 
 
 def check_sides(data: Mapping[str, Any]) -> list[str]:
@@ -133,40 +142,63 @@ def check_sides(data: Mapping[str, Any]) -> list[str]:
         ValueError: If both sides are in the language of the other, so that every label would be wrong; or if nearly all
             texts of a side begin with ids.
     """
-    lines = []
+    warnings: list[str] = []
     for name, dataset in data.items():
         rows = head(dataset, HEAD_ROWS)
         rows = sample_rows(rows, min(len(rows), DRAWN_ROWS))
-        for side in ("source", "target"):
-            check_no_ids(rows[side], f"{name}, {side}")
-        for pair, places in pair_rows(rows).items():
-            some = rows.select(places)
-            sides = ("source", "target")
-            few = [_other_language(some[side], code, least=LEAST_SWAPPED) for side, code in zip(sides, pair)]
-            if all(few) and few[0] in expected_labels(pair[1]) and few[1] in expected_labels(pair[0]):
-                faults = [f"{side} looks like {other}, expected {code}" for side, other, code in zip(sides, few, pair)]
-                raise ValueError(
-                    f"{name}: the sides look swapped: {'; '.join(faults)}; name the languages as "
-                    f"{pair[1]}-{pair[0]}, or swap the columns (?columns=1,0)."
-                )
-            found = [_other_language(some[side], code) for side, code in zip(sides, pair)]
-            if not any(found):
-                continue
-            found_sides = zip(sides, found, pair)
-            faults = [f"{side} looks like {other}, expected {code}" for side, other, code in found_sides if other]
-            advice = "check the file and the languages named for it"
-            lines.append(f"{name}: {'; '.join(faults)}; nothing is changed; {advice}")
-            logger.warning("%s", lines[-1])
-    return lines
+        check_no_ids(rows["source"], f"{name}, source")
+        check_no_ids(rows["target"], f"{name}, target")
+        for languages, row_numbers in pair_rows(rows).items():
+            rows_of_pair = rows.select(row_numbers)
+            _check_not_swapped(name, rows_of_pair, languages)
+            findings = _describe_unexpected(rows_of_pair, languages)
+            if findings:
+                warning = f"{name}: {findings}; nothing is changed; check the file and the languages named for it"
+                warnings.append(warning)
+                logger.warning("%s", warning)
+    return warnings
 
 
-def _other_language(texts: Iterable[str], expected: str, *, least: int = LEAST_ROWS) -> str | None:
-    """Return the language of more than half of the texts, of fewer than ten of nearly all, if it is not expected."""
-    long = sorted((text for text in texts if len(text) >= LEAST_CHARS or not text.isascii()), key=len)
+def _check_not_swapped(name: str, rows: Any, languages: tuple[str, str]) -> None:
+    """Raise ``ValueError`` if each side is in the language of the other."""
+    source, target = languages
+    source_found = _unexpected_language(rows["source"], source, least=LEAST_SWAPPED_TEXTS)
+    target_found = _unexpected_language(rows["target"], target, least=LEAST_SWAPPED_TEXTS)
+    if source_found is None or target_found is None:
+        return
+    if source_found in expected_labels(target) and target_found in expected_labels(source):
+        raise ValueError(
+            f"{name}: the sides look swapped: source looks like {source_found}, expected {source}; target looks like "
+            f"{target_found}, expected {target}; name the languages as {target}-{source}, or swap the columns "
+            "(?columns=1,0)."
+        )
+
+
+def _describe_unexpected(rows: Any, languages: tuple[str, str]) -> str:
+    """Describe the sides that are in another language than named; empty if both are as expected."""
+    findings = []
+    for side, expected in zip(("source", "target"), languages):
+        found_language = _unexpected_language(rows[side], expected)
+        if found_language is not None:
+            findings.append(f"{side} looks like {found_language}, expected {expected}")
+    return "; ".join(findings)
+
+
+def _unexpected_language(texts: Iterable[str], expected: str, *, least: int = LEAST_TEXTS) -> str | None:
+    """Return the language of more than half of the texts, of few texts that of nearly all, if it is not expected.
+
+    Args:
+        texts: Texts of one side.
+        expected: Language named for it.
+        least: Number of texts that must be long enough to be identified.
+    """
+    long_texts = sorted((text for text in texts if len(text) >= LEAST_CHARS or not text.isascii()), key=len)
     try:
         labels = expected_labels(expected)
     except LanguageUnknown:
         return None
-    share = 0.5 if len(long) >= LEAST_ROWS else SWAPPED_SHARE
-    label = main_language(long[-LOOKED_AT:], share=share) if len(long) >= least else UNKNOWN
+    if len(long_texts) < least:
+        return None
+    share = 0.5 if len(long_texts) >= LEAST_TEXTS else SHARE_OF_FEW_TEXTS
+    label = main_language(long_texts[-IDENTIFIED_TEXTS:], share=share)
     return None if label in (UNKNOWN, *labels) else label

@@ -134,6 +134,13 @@ class DataSpec:
         return self.location == "phrasebook"
 
     @property
+    def language_pair(self) -> tuple[str | None, str | None]:
+        """The two languages before ``=``; ``None`` for both where none are named."""
+        if len(self.languages) != 2:
+            return None, None
+        return self.languages[0], self.languages[1]
+
+    @property
     def paths(self) -> tuple[str, ...]:
         """The paths that commas join."""
         return tuple(self.location.split(","))

@@ -20,11 +20,11 @@ class Question:
     """One question.
 
     Attributes:
-        identity: The file's own id; ``""`` if it gives none.
+        identity: Its id in the file; ``""`` if there is none.
         text: The question.
         paragraph: Number of its paragraph in the file.
         fault: Why no paragraph is known to answer it, or ``""``.
-        sentence: Number of the sentence of the paragraph in which its first answer begins, where that is asked for.
+        sentence: Number of the sentence of the paragraph in which its first answer begins, where sentences are read.
     """
 
     identity: str
@@ -36,15 +36,15 @@ class Question:
 
 @dataclass
 class SquadFile:
-    """All that a file holds, in its order.
+    """Content of a file, in its order.
 
     Attributes:
         path: The file.
-        titles: Of its articles; ``""`` where it gives none.
-        paragraphs: Their texts.
-        paragraph_articles: Number of each one's article. *Shape:* ``(paragraphs,)``
+        titles: Titles of its articles; ``""`` where it gives none.
+        paragraphs: Texts of all paragraphs.
+        paragraph_articles: Number of the article of each paragraph. *Shape:* ``(paragraphs,)``
         questions: The questions.
-        sentences: Of each paragraph, first character and end of its sentences, where these are asked for.
+        sentences: First character and end of each sentence, by paragraph; empty lists unless they are read.
     """
 
     path: str
@@ -68,53 +68,66 @@ def read_squad(path: str | Path, *, sentences: bool = False) -> SquadFile:
         FileNotFoundError: There is no such file.
         ValueError: It is not JSON, or not of this form: the message has the place, such as ``data[3].paragraphs[0]``.
     """
-    content, read, place = read_json(path), SquadFile(str(path)), "data"
+    content = read_json(path)
+    squad_file = SquadFile(str(path))
+    where = "data"
     try:
-        for number, article in enumerate(content["data"]):
-            read.titles.append(str(article.get("title") or ""))
-            for row, paragraph in enumerate(article["paragraphs"]):
-                place = f"data[{number}].paragraphs[{row}]"
-                context = _text(paragraph["context"])
+        for article_number, article in enumerate(content["data"]):
+            squad_file.titles.append(str(article.get("title") or ""))
+            for paragraph_number, paragraph in enumerate(article["paragraphs"]):
+                where = f"data[{article_number}].paragraphs[{paragraph_number}]"
+                context = _check_text(paragraph["context"])
                 spans = _sentence_spans(paragraph["sentence_breaks"], context) if sentences else []
-                own = [_read_question(entry, len(read.paragraphs), context, spans) for entry in paragraph["qas"]]
-                read.paragraphs.append(context)
-                read.paragraph_articles.append(number)
-                read.sentences.append(spans)
-                read.questions += own
+                number_in_file = len(squad_file.paragraphs)
+                questions = [_read_question(entry, number_in_file, context, spans) for entry in paragraph["qas"]]
+                squad_file.paragraphs.append(context)
+                squad_file.paragraph_articles.append(article_number)
+                squad_file.sentences.append(spans)
+                squad_file.questions += questions
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         problem = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise ValueError(f"{path}: expected questions in SQuAD's form, got in {place}: {problem}") from error
-    if not read.questions:
+        raise ValueError(f"{path}: expected questions in SQuAD's form, got in {where}: {problem}") from error
+    if not squad_file.questions:
         raise ValueError(f"{path}: expected questions in SQuAD's form, got no question")
-    return read
+    return squad_file
 
 
 def _read_question(entry: dict[str, Any], paragraph: int, context: str, spans: list[tuple[int, int]]) -> Question:
     answers = entry.get("answers") or []
-    fault, sentence = "", None
+    fault = ""
+    sentence = None
     if not answers or entry.get("is_impossible"):
         fault = NO_ANSWER
     elif not any(answer["text"].strip() and answer["text"] in context for answer in answers):
         fault = NOT_IN_PARAGRAPH
     elif spans:
-        start = answers[0].get("answer_start")
-        sentence = next((number for number, (a, b) in enumerate(spans) if start in range(a, b)), None)
-        if sentence is None:
-            raise ValueError(f"answer_start: expected a place in a sentence, got {start!r}")
+        sentence = _sentence_of(answers[0].get("answer_start"), spans)
     identity = "" if entry.get("id") is None else str(entry["id"])
-    return Question(identity, _text(entry["question"]), paragraph, fault, sentence)
+    return Question(identity, _check_text(entry["question"]), paragraph, fault, sentence)
+
+
+def _sentence_of(answer_start: Any, spans: list[tuple[int, int]]) -> int:
+    """Return the number of the sentence in which an answer begins."""
+    for number, (start, end) in enumerate(spans):
+        if answer_start in range(start, end):
+            return number
+    raise ValueError(f"answer_start: expected a place in a sentence, got {answer_start!r}")
 
 
 def _sentence_spans(breaks: Any, context: str) -> list[tuple[int, int]]:
     """Return first character and end of each sentence of a paragraph, from XQuAD-R's ``sentence_breaks``."""
     spans = [(start, end) for start, end in breaks]
-    for (start, end), last in zip(spans, [0, *(end for _, end in spans)]):
-        if not last <= start < end <= len(context) or not context[start:end].strip():
+    end_before = 0
+    for start, end in spans:
+        is_in_order = end_before <= start < end <= len(context)
+        if not is_in_order or not context[start:end].strip():
             raise ValueError(f"sentence_breaks: expected spans in {len(context)} characters, got [{start}, {end}]")
+        end_before = end
     return spans
 
 
-def _text(text: str) -> str:
+def _check_text(text: str) -> str:
+    """Return a text; raise ``ValueError`` if it is blank, or cannot be encoded."""
     if not text.strip():
         raise ValueError("expected text, got a blank")
     if not is_unicode(text):

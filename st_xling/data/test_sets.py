@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from st_xling.data.check import FaultLog
 from st_xling.data.columns import Layout
 from st_xling.data.formats import fixed_columns, moses_rows, pair_tables
-from st_xling.data.pairs import COLUMNS, require_rows
+from st_xling.data.pairs import COLUMNS, no_rows, require_rows
 from st_xling.utils.languages import canonical_language, match_language, pair_languages
 from st_xling.utils.terminal import first_line
 from st_xling.utils.text import is_blank, plain_or_packed, unpacked_name
@@ -24,8 +24,7 @@ from st_xling.utils.text import is_blank, plain_or_packed, unpacked_name
 if TYPE_CHECKING:
     from datasets import Dataset
 
-
-_FILE = re.compile(r"tatoeba\.([a-z]{3})-eng\.([a-z]{3})")
+_TATOEBA_FILE = re.compile(r"tatoeba\.([a-z]{3})-eng\.([a-z]{3})")
 
 
 def read_tatoeba(folder: str | Path, languages: Sequence[str] | None = None) -> dict[str, Dataset]:
@@ -46,23 +45,32 @@ def read_tatoeba(folder: str | Path, languages: Sequence[str] | None = None) -> 
     from datasets import Dataset
 
     folder = Path(folder)
-    codes = sorted(
-        {match[1] for path in folder.glob("tatoeba.*-eng.*") if (match := _FILE.fullmatch(unpacked_name(path)))}
-    )
+    matches = (_TATOEBA_FILE.fullmatch(unpacked_name(path)) for path in folder.glob("tatoeba.*-eng.*"))
+    codes = sorted({match[1] for match in matches if match})
     if not codes:
         raise FileNotFoundError(f"expected tatoeba.xxx-eng.xxx files in {folder}, got none; check the path")
-    wanted = codes if languages is None else languages
-    if absent := [code for code in wanted if code not in codes]:
+    chosen = codes if languages is None else languages
+    absent = [code for code in chosen if code not in codes]
+    if absent:
         raise ValueError(f"expected codes out of {', '.join(codes)}, got {', '.join(absent)}; add the files")
+
     faults = FaultLog(can_skip=False)
-    tables = {}
-    for code in wanted:
-        files = tuple(str(plain_or_packed(folder / f"tatoeba.{code}-eng.{ending}")) for ending in (code, "eng"))
+    tables: dict[str, list[Any]] = {}
+    for code in chosen:
+        source = str(plain_or_packed(folder / f"tatoeba.{code}-eng.{code}"))
+        target = str(plain_or_packed(folder / f"tatoeba.{code}-eng.eng"))
         layout = Layout((0, 1), (code, "eng"), width=2)
-        tables[code] = list(pair_tables(moses_rows(files[0], files[1], faults), layout, files, faults, COLUMNS))
+        rows = moses_rows(source, target, faults)
+        tables[code] = list(pair_tables(rows, layout, (source, target), faults, COLUMNS))
     faults.finalize()
-    sets = {code: Dataset(pa.concat_tables(parts).drop_columns(["line"])) for code, parts in tables.items() if parts}
-    return {code: require_rows(sets.get(code, ()), f"{folder}/tatoeba.{code}-eng") for code in wanted}
+
+    datasets = {}
+    for code in chosen:
+        where = f"{folder}/tatoeba.{code}-eng"
+        if not tables[code]:
+            raise no_rows(where)
+        datasets[code] = require_rows(Dataset(pa.concat_tables(tables[code]).drop_columns(["line"])), where)
+    return datasets
 
 
 @dataclass(frozen=True)
@@ -118,15 +126,22 @@ def read_bucc(folder_or_prefix: str | Path, pair: str = "de-en", split: str = "t
             f"{where_to_get(Path(folder_or_prefix).name)}"
         )
 
+    source_language, target_language = map(str, languages)
     faults = FaultLog(can_skip=False)
-    source_path, target_path, gold_path = (
-        plain_or_packed(folder / f"{pair}.{split}.{ending}") for ending in (*languages, "gold")
-    )
-    source, target = _read_sentences(source_path, faults), _read_sentences(target_path, faults)
+    source = _read_sentences(plain_or_packed(folder / f"{pair}.{split}.{source_language}"), faults)
+    target = _read_sentences(plain_or_packed(folder / f"{pair}.{split}.{target_language}"), faults)
+    gold_path = plain_or_packed(folder / f"{pair}.{split}.gold")
     gold = _read_gold(gold_path, source, target, faults) if gold_path.is_file() else None
     faults.finalize()
-    source_columns, target_columns = ((list(side), list(side.values())) for side in (source, target))
-    return BuccCorpus(*source_columns, *target_columns, gold, *map(str, languages))
+    return BuccCorpus(
+        source_ids=list(source),
+        source=list(source.values()),
+        target_ids=list(target),
+        target=list(target.values()),
+        gold=gold,
+        source_language=source_language,
+        target_language=target_language,
+    )
 
 
 def find_bucc(folder: str | Path, split: str = "test") -> dict[str, Path]:
@@ -138,14 +153,21 @@ def find_bucc(folder: str | Path, split: str = "test") -> dict[str, Path]:
     Returns:
         Pair → common beginning of its file names, as :func:`read_bucc` takes it.
     """
-    golds = sorted(Path(folder).rglob(f"*-*.{split}.gold*"))
-    return {pair: gold.with_name(f"{pair}.{split}") for gold in golds for pair in [gold.name.partition(".")[0]]}
+    prefixes = {}
+    for gold in sorted(Path(folder).rglob(f"*-*.{split}.gold*")):
+        pair = gold.name.partition(".")[0]
+        prefixes[pair] = gold.with_name(f"{pair}.{split}")
+    return prefixes
 
 
 def gold_splits(folder: str | Path) -> list[str]:
     """Return the splits of which a folder of BUCC's layout has gold, in alphabetical order."""
-    names = (unpacked_name(path).split(".") for path in Path(folder).rglob("*-*.*.gold*"))
-    return sorted({parts[1] for parts in names if len(parts) == 3 and parts[2] == "gold"})
+    splits = set()
+    for path in Path(folder).rglob("*-*.*.gold*"):
+        parts = unpacked_name(path).split(".")  # pair, split, gold
+        if len(parts) == 3 and parts[2] == "gold":
+            splits.add(parts[1])
+    return sorted(splits)
 
 
 def _read_sentences(path: Path, faults: FaultLog) -> dict[str, str]:
@@ -154,8 +176,10 @@ def _read_sentences(path: Path, faults: FaultLog) -> dict[str, str]:
     for number, (identifier, sentence) in fixed_columns(path, 2, faults):
         if identifier in sentences:
             faults.add(path, number, "duplicate id", identifier)
-        elif not identifier.strip() or is_blank(sentence):
-            faults.add(path, number, "empty side", "id" if not identifier.strip() else "sentence")
+        elif not identifier.strip():
+            faults.add(path, number, "empty side", "id")
+        elif is_blank(sentence):
+            faults.add(path, number, "empty side", "sentence")
         sentences.setdefault(identifier, sentence)
     if not sentences and not faults.faults:
         faults.add_beyond_repair(path, "no rows", "expected sentences with ids")
@@ -220,7 +244,7 @@ def where_to_get(name: str) -> str:
 
 def hub_languages(name: str) -> list[str]:
     """Return the languages of a test set, as it spells them; those of Tatoeba without English."""
-    table = _table(name)
+    table = _load_hub_table(name)
     if name != "tatoeba":
         return list(table.column_names)
     return [pair.removesuffix("-eng") for pair in table.unique("lang")]
@@ -232,37 +256,58 @@ def hub_pairs(name: str, source_language: str | None, target_language: str | Non
     Raises:
         ValueError: If the data set cannot be loaded, or does not have the languages.
     """
-    wanted = [code for code in (source_language, target_language) if code]
-    if len(wanted) != 2:
-        raise ValueError(f"name the two languages, such as de-en={name}: got {' and '.join(wanted) or 'none'}.")
-    table, known = _table(name), hub_languages(name)
+    languages = [code for code in (source_language, target_language) if code]
+    if len(languages) != 2:
+        raise ValueError(f"name the two languages, such as de-en={name}: got {' and '.join(languages) or 'none'}.")
+    table = _load_hub_table(name)
+    spellings = hub_languages(name)
     if name == "tatoeba":
-        others = [code for code in wanted if canonical_language(code) != "eng"]
-        found = match_language(others[0], known) if len(others) == 1 else None
-        if found is not None:
-            table = table.select([row for row, pair in enumerate(table["lang"]) if pair == f"{found}-eng"])
-            english = next(code for code in wanted if code != others[0])
-            return table.select_columns(["sentence1", "sentence2"]).rename_columns(
-                {"sentence1": others[0], "sentence2": english}
-            )
+        pairs = _tatoeba_pairs(table, languages, spellings)
+        expected = "one language with English"
     else:
-        columns = [match_language(code, known) for code in wanted]
+        pairs = None
+        expected = "two languages"
+        columns = [match_language(code, spellings) for code in languages]
         if all(columns) and columns[0] != columns[1]:
-            return table.select_columns(columns).rename_columns(dict(zip(columns, wanted)))
-    expected = "one language with English" if name == "tatoeba" else "two languages"
-    raise ValueError(f"{name} has no pair {'-'.join(wanted)}: expected {expected} out of {', '.join(sorted(known))}.")
+            pairs = table.select_columns(columns).rename_columns(dict(zip(columns, languages)))
+    if pairs is None:
+        raise ValueError(
+            f"{name} has no pair {'-'.join(languages)}: expected {expected} out of {', '.join(sorted(spellings))}."
+        )
+    return pairs
+
+
+def _tatoeba_pairs(table: Any, languages: Sequence[str], spellings: Sequence[str]) -> Any:
+    """Return the rows of one language with English; ``None`` if the test set does not have it.
+
+    Args:
+        table: The test set, with a row for each pair of all languages.
+        languages: The two languages, one of them English.
+        spellings: Languages of the test set, as it spells them.
+    """
+    others = [code for code in languages if canonical_language(code) != "eng"]
+    if len(others) != 1:
+        return None
+    other = others[0]
+    spelling = match_language(other, spellings)
+    if spelling is None:
+        return None
+    english = next(code for code in languages if code != other)
+    rows = [row for row, pair in enumerate(table["lang"]) if pair == f"{spelling}-eng"]
+    table = table.select(rows).select_columns(["sentence1", "sentence2"])
+    return table.rename_columns({"sentence1": other, "sentence2": english})
 
 
 @cache
-def _table(name: str) -> Any:
+def _load_hub_table(name: str) -> Any:
     from datasets import load_dataset
 
-    chosen = HUB_TEST_SETS[name]
+    test_set = HUB_TEST_SETS[name]
     try:
-        return load_dataset(chosen.dataset, revision=chosen.revision, split=chosen.split)
+        return load_dataset(test_set.dataset, revision=test_set.revision, split=test_set.split)
     except Exception as error:  # datasets raises a dozen unrelated kinds; each is kept as the cause
         raise ValueError(
-            f"{name} is the data set {chosen.dataset} on the Hub, which could not be read: {type(error).__name__}: "
+            f"{name} is the data set {test_set.dataset} on the Hub, which could not be read: {type(error).__name__}: "
             f"{first_line(error)}. Connect once to fetch it (without HF_HUB_OFFLINE), or name a local folder or "
             f"file instead of {name}."
         ) from error

@@ -10,21 +10,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-BATCH_ROWS = 10_000
+CELLS_AT_ONCE = 10_000
 
 #: Columns of text of one language, of which no other row's is a negative: two contiguous sentences.
 MONO = ("mono", "mono_next")
 
-_TEXT = ("string", "large_string")  # Arrow's two kinds of text; Parquet and pandas give the second
+_TEXT_TYPES = ("string", "large_string")  # Arrow's two kinds of text; Parquet and pandas give the second
 
 
 def text_columns(dataset: Any, *, without: Iterable[str] = ()) -> list[str]:
-    """Names of the columns that hold sentences: text, no ``*_language``, none of ``without``."""
-    names = [name for name, kind in dataset.features.items() if getattr(kind, "dtype", None) in _TEXT]
-    return [name for name in names if not name.endswith("_language") and name not in set(without)]
+    """Return the columns that contain sentences: text, no ``*_language``, none of ``without``."""
+    excluded = set(without)
+    columns = []
+    for name, feature in dataset.features.items():
+        is_text = getattr(feature, "dtype", None) in _TEXT_TYPES
+        if is_text and not name.endswith("_language") and name not in excluded:
+            columns.append(name)
+    return columns
 
 
-def column_batches(dataset: Any, column: str, *, rows: int = BATCH_ROWS) -> Iterator[list[str]]:
+def column_batches(dataset: Any, column: str, *, rows: int = CELLS_AT_ONCE) -> Iterator[list[str]]:
     """Yield the cells of one column in order, at most ``rows`` at a time; of a data set or a stream."""
     for batch in dataset.select_columns([column]).with_format(None).iter(batch_size=rows):
         yield batch[column]
@@ -38,19 +43,20 @@ def column_texts(dataset: Any, *columns: str) -> Iterator[str]:
 
 
 def text_lengths(dataset: Any) -> list[int]:
-    """Characters a row over all text columns of a ``datasets.Dataset``. *Shape:* ``(rows,)``"""
+    """Return the characters of each row over all text columns of a ``datasets.Dataset``. *Shape:* ``(rows,)``"""
     import pyarrow.compute as pc
 
     totals = np.zeros(len(dataset), dtype=np.int64)
+    no_lengths = np.zeros(0, np.int64)  # for a data set without rows
     for name in text_columns(dataset):
-        batches = dataset.with_format("arrow").select_columns([name]).iter(batch_size=BATCH_ROWS)
+        batches = dataset.with_format("arrow").select_columns([name]).iter(batch_size=CELLS_AT_ONCE)
         lengths = [pc.fill_null(pc.utf8_length(batch[name]), 0).to_numpy() for batch in batches]
-        totals += np.concatenate([np.zeros(0, np.int64), *lengths])
+        totals += np.concatenate([no_lengths, *lengths])
     return totals.tolist()
 
 
 def digests(texts: Iterable[str | None]) -> bytes:
-    """Eight bytes for each text that only equal texts share, for all practical purposes; the same tomorrow."""
+    """Return eight bytes for each text, which for all practical purposes only equal texts share, on every machine."""
     # Half a surrogate pair, which a caller's own strings may hold, is no reason to stop.
     encoded = ((text or "").encode("utf-8", "surrogatepass") for text in texts)
     return b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in encoded)
@@ -62,22 +68,22 @@ def exact_keys(texts: Iterable[str | None]) -> np.ndarray:
 
 
 def row_keys(dataset: Any, *, without: Iterable[str] = ()) -> np.ndarray:
-    """Keys of every sentence of a ``datasets.Dataset``. *Shape:* ``(rows, text columns)``, uint64"""
-    columns = text_columns(dataset, without=(*without, *MONO))
-    # A batch at a time, since exact_keys holds an object a text while it joins them.
-    keys = [
-        np.concatenate([np.zeros(0, np.uint64), *map(exact_keys, column_batches(dataset, name))]) for name in columns
-    ]
-    return np.column_stack([np.zeros((len(dataset), 0), np.uint64), *keys])  # without a column, no row has a key
+    """Return the keys of every sentence of a ``datasets.Dataset``. *Shape:* ``(rows, text columns)``, uint64"""
+    no_keys = np.zeros(0, np.uint64)  # for a data set without rows
+    keys = [np.zeros((len(dataset), 0), np.uint64)]  # without a column, no row has a key
+    for name in text_columns(dataset, without=(*without, *MONO)):
+        # A batch at a time, since exact_keys holds an object a text while it joins them.
+        keys.append(np.concatenate([no_keys, *map(exact_keys, column_batches(dataset, name))]))
+    return np.column_stack(keys)
 
 
 Hashes = npt.NDArray[np.uint64]
-Places = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int64]
 
 NORMALISATION = "nfkc-casefold-lmn"
 """Name of :func:`leak_key`'s rule, for signatures."""
 
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio, as in Fibonacci hashing
+_FIBONACCI = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio, as in Fibonacci hashing
 
 
 class _KeptCharacters(dict[int, "int | None"]):
@@ -85,8 +91,9 @@ class _KeptCharacters(dict[int, "int | None"]):
 
     def __missing__(self, code: int) -> int | None:
         # Variation selectors are marks by category, but choose a glyph only: ❤️ is ❤ and one of them.
-        selector = 0xFE00 <= code <= 0xFE0F or 0xE0100 <= code <= 0xE01EF
-        kept = None if selector or unicodedata.category(chr(code))[0] not in "LMN" else code
+        is_selector = 0xFE00 <= code <= 0xFE0F or 0xE0100 <= code <= 0xE01EF
+        is_kept = not is_selector and unicodedata.category(chr(code))[0] in "LMN"
+        kept = code if is_kept else None
         self[code] = kept
         return kept
 
@@ -95,33 +102,34 @@ _KEPT = _KeptCharacters()
 
 
 def leak_key(text: str) -> str:
-    """Return the text under NFKC and full case folding, its letters, marks and numbers alone (Unicode L, M, N).
+    """Return the letters, marks and numbers (Unicode L, M, N) of a text under NFKC and full case folding.
 
-    Spelling, accents and word order count; case, width, punctuation, symbols and white space do not. A text of symbols
-    alone is its own key, without the white space around it.
+    Spelling, accents and word order count; case, width, punctuation, symbols and white space do not. The key of a text
+    that has only symbols is the text without the white space around it.
 
     Example:
         >>> leak_key("Straße Nr. １２!") == leak_key("STRASSE, NR 12")
         True
     """
     # Folding may undo the composition (ΐ), so it is composed again; both are quick where nothing changes.
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    composed = unicodedata.normalize("NFKC", text)
+    folded = unicodedata.normalize("NFKC", composed.casefold())
     return folded.translate(_KEPT) or folded.strip()
 
 
 def text_hashes(texts: Iterable[str]) -> Hashes:
-    """64 bits of BLAKE2b of each text's key, the same on every machine. *Shape:* ``(texts,)``"""
+    """Return 64 bits of BLAKE2b of each text's key, the same on every machine. *Shape:* ``(texts,)``"""
     return np.frombuffer(digests(map(leak_key, texts)), dtype="<u8").astype(np.uint64, copy=False)
 
 
 def pair_hashes(source: Hashes, target: Hashes) -> Hashes:
-    """One number for each pair, whichever side comes first. *Shape:* ``(pairs,)`` each"""
-    return np.minimum(source, target) * _ODD + np.maximum(source, target)
+    """Return one number for each pair, whichever side comes first. *Shape:* ``(pairs,)`` each"""
+    return np.minimum(source, target) * _FIBONACCI + np.maximum(source, target)
 
 
-def find_sorted(ordered: np.ndarray, values: np.ndarray) -> tuple[Places, npt.NDArray[np.bool_]]:
-    """Return the place of each value among the ordered ones, and whether it is there. *Shape:* as ``values``, both"""
+def find_sorted(ordered: np.ndarray, values: np.ndarray) -> tuple[Indices, npt.NDArray[np.bool_]]:
+    """Return the index of each value among the ordered ones, and whether it is there. *Shape:* as ``values``, both"""
     if not len(ordered):
         return np.zeros(values.shape, np.int64), np.zeros(values.shape, bool)
-    places = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
-    return places, ordered[places] == values
+    indices = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+    return indices, ordered[indices] == values

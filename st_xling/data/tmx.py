@@ -26,7 +26,7 @@ _XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 _READ_BYTES = 1 << 14
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _CONTROL_REFERENCE = re.compile(rb"&#(?:0*(?:[0-8]|1[124-9]|2[0-9]|3[01])|[xX]0*(?:[0-8bcefBCEF]|1[0-9a-fA-F]));")
-_REFERENCE_BYTES = 12  # of which the beginning may be at the end of a block
+_REFERENCE_BYTES = 12  # longest reference to a control character, which may begin at the end of a block
 # Control characters are not allowed in XML, and would end the reading of the whole file. They are read as a character
 # that no text has, so that the fault is one of their unit.
 _NOT_XML = "\U0010fffd"
@@ -39,8 +39,8 @@ def tmx_rows(path: str | Path, faults: FaultLog, languages: LanguagePair = (None
     """Read the translation units of a TMX file that have both languages, numbered from 1.
 
     Languages are compared without region: ``en`` finds ``EN-US``. Of two variants of a language in one unit the
-    language asked for must name one, by its script or region: ``zh_Hant`` finds ``zh-TW`` next to ``zh-CN``. Inline
-    tags and formatting codes are dropped; a code for a line break is a space.
+    language that is chosen must name one, by its script or region: ``zh_Hant`` finds ``zh-TW`` next to ``zh-CN``.
+    Inline tags and formatting codes are dropped; a code for a line break is a space.
 
     Args:
         path: ``.tmx``, plain or packed; UTF-8 or UTF-16.
@@ -49,9 +49,9 @@ def tmx_rows(path: str | Path, faults: FaultLog, languages: LanguagePair = (None
             the target.
     Raises:
         ParallelTextError: For malformed XML, with its line; for a unit of more than 4 MiB; for a unit with two variants
-            of a language of which none is asked for; for tags more than 100 deep.
+            of a language of which none is chosen; for tags more than 100 deep.
     """
-    memory = _Memory(path, faults, resolve_pair(path, *languages), is_asked_for=None not in languages)
+    memory = _TranslationMemory(path, faults, resolve_pair(path, *languages), is_chosen=None not in languages)
     number = 0
     for number, unit in translation_units(path):
         row = memory.read_unit(number, unit)
@@ -113,27 +113,27 @@ def unit_texts(unit: ElementTree.Element) -> list[str | None]:
 
 
 @dataclass
-class _Memory:
+class _TranslationMemory:
     """Languages of a translation memory, and which of them are read.
 
     Attributes:
         path: The file.
         faults: Where faults are noted.
         languages: Source and target; ``None`` until the first unit names it.
-        is_asked_for: Whether the caller chose both languages.
+        is_chosen: Whether the caller chose both languages.
         units: Language → number of units that have it.
-        read: Language asked for → those that were read for it.
+        codes_read: Language that is read → the codes in the file that were read for it.
         rows: Number of units that had both languages.
-        repeated: Texts that are the second of their unit in one language.
-        unnamed: Texts without a language.
+        repeated: Number of texts that are the second of their unit in one language.
+        unnamed: Number of texts without a language.
     """
 
     path: str | Path
     faults: FaultLog
     languages: LanguagePair
-    is_asked_for: bool
+    is_chosen: bool
     units: Counter[str] = field(default_factory=Counter)
-    read: dict[str, set[str]] = field(default_factory=dict)
+    codes_read: dict[str, set[str]] = field(default_factory=dict)
     rows: int = 0
     repeated: int = 0
     unnamed: int = 0
@@ -143,14 +143,18 @@ class _Memory:
         texts: dict[str, str | None] = {}
         for variant in unit.iterfind("{*}tuv"):
             code = spelled_code(variant.get(_XML_LANG) or variant.get("lang") or "")
-            self.repeated += code in texts
-            if code:
-                texts.setdefault(code, _segment_text(variant))
-            self.unnamed += not code
+            if not code:
+                self.unnamed += 1
+            elif code in texts:
+                self.repeated += 1
+            else:
+                texts[code] = _segment_text(variant)
         self.units.update(texts.keys())
         if None in self.languages and len(texts) > 1:
             self.languages = _choose_languages(self.languages, texts)
-        source, target = (self._find(number, language, texts) for language in self.languages)
+
+        source = self._find_code(number, self.languages[0], texts)
+        target = self._find_code(number, self.languages[1], texts)
         if source is None or target is None or source == target:
             return None
         self.rows += 1
@@ -164,15 +168,15 @@ class _Memory:
                 return None
         return number, dict(zip(COLUMNS, (texts[source], texts[target], *self.languages)))
 
-    def _find(self, number: int, language: str | None, texts: Mapping[str, str | None]) -> str | None:
-        """Return the code in a unit for a language asked for."""
+    def _find_code(self, number: int, language: str | None, texts: Mapping[str, str | None]) -> str | None:
+        """Return the code of a language in a unit; ``None`` if the unit does not have the language."""
         if language is None:
             return None
         code = match_language(language, texts)
         if code is not None:
-            self.read.setdefault(language, set()).add(code)
+            self.codes_read.setdefault(language, set()).add(code)
             return code
-        variants = [known for known in texts if base_language(known) == base_language(language)]
+        variants = [code for code in texts if base_language(code) == base_language(language)]
         if len(variants) > 1:
             raise ParallelTextError(
                 f"{self.path}: expected one text in {language!r}, got {' and '.join(variants)} in unit {number}; name "
@@ -183,22 +187,23 @@ class _Memory:
     def finish(self, units: int) -> None:
         """Note what was not read, after the last unit."""
         if units and not self.rows:
-            wanted = " and ".join(filter(None, self.languages)) or "two languages"
-            facts = [f"no unit has {wanted}"]
+            languages = " and ".join(filter(None, self.languages)) or "two languages"
+            facts = [f"no unit has {languages}"]
             if self.units:
                 facts.append(f"its languages are {', '.join(self.units)}")
             if self.unnamed:
                 facts.append(f"{self.unnamed:,} texts have no xml:lang")
             self.faults.note(f"{self.path}: {'; '.join(facts)}")
             return
-        for language, read in self.read.items():
-            if len(read) > 1:
+
+        for language, codes in self.codes_read.items():
+            if len(codes) > 1:
                 self.faults.note(
-                    f"{self.path}: {' and '.join(sorted(read))} are both read as {language}; name one to read it alone"
+                    f"{self.path}: {' and '.join(sorted(codes))} are both read as {language}; name one to read it alone"
                 )
-        known = {code for read in self.read.values() for code in read}
-        others = [f"{code} ({count:,} units)" for code, count in self.units.items() if code not in known]
-        if others and not self.is_asked_for:
+        all_codes_read = set().union(*self.codes_read.values())
+        others = [f"{code} ({count:,} units)" for code, count in self.units.items() if code not in all_codes_read]
+        if others and not self.is_chosen:
             read_languages = " and ".join(map(str, self.languages))
             self.faults.note(
                 f"{self.path}: {read_languages} are read, and not {', '.join(others)}; name two languages to read "
@@ -212,13 +217,17 @@ class _Memory:
 
 def _choose_languages(languages: LanguagePair, codes: Mapping[str, str | None]) -> LanguagePair:
     """Fill in the languages that are not known by those of a unit, English as the target."""
-    known = [language for language in languages if language]
-    others = [code for code in codes if not any(match_language(language, [code]) for language in known)]
-    others.sort(key=lambda code: canonical_language(code) == "eng")
-    if not others:
-        return languages
     source, target = languages
-    return source or others[0], target or others[-1]
+    candidates = []
+    for code in codes:
+        is_source = source is not None and match_language(source, [code])
+        is_target = target is not None and match_language(target, [code])
+        if not is_source and not is_target:
+            candidates.append(code)
+    candidates.sort(key=lambda code: canonical_language(code) == "eng")
+    if not candidates:
+        return languages
+    return source or candidates[0], target or candidates[-1]
 
 
 def spelled_code(text: str) -> str:
@@ -228,13 +237,20 @@ def spelled_code(text: str) -> str:
         >>> [spelled_code(code) for code in ("EN-US", "zh_cn", "ZH-HANT-TW", "de")]
         ['en-US', 'zh_CN', 'zh-Hant-TW', 'de']
     """
-    first, *rest = re.split("([-_])", text.strip())
-    spelled = {2: str.upper, 4: str.capitalize}
-    return "".join([first.lower(), *(spelled.get(len(part), str)(part) for part in rest)])
+    language, *subtags = re.split("([-_])", text.strip())
+    spelled = [language.lower()]
+    for subtag in subtags:
+        if len(subtag) == 2:  # a region
+            subtag = subtag.upper()
+        elif len(subtag) == 4:  # a script
+            subtag = subtag.capitalize()
+        spelled.append(subtag)
+    return "".join(spelled)
 
 
 def _local_name(element: ElementTree.Element) -> str:
-    return element.tag.rpartition("}")[2]  # some writers name a namespace
+    """Return the tag of an element without its namespace, which some writers name."""
+    return element.tag.rpartition("}")[2]
 
 
 def _segment_text(variant: ElementTree.Element) -> str | None:
@@ -278,32 +294,37 @@ class _UnitReader:
         self.stream = stream
         self.path = path
         self.unit = 0
-        self._bytes = 0
-        self._rest = b""
+        self._unit_bytes = 0
+        self._kept_back = b""
         head = stream.peek(200)[:200]
         encoding = re.search(rb"""<\?xml[^>]*encoding=["']([^"']+)""", head)
+        is_named_utf8 = encoding is None or encoding[1].lower() in (b"utf-8", b"utf8")
         # In UTF-16 each second byte of most texts is 0.
-        self._is_utf8 = b"\0" not in head and (encoding is None or encoding[1].lower() in (b"utf-8", b"utf8"))
+        self._is_utf8 = is_named_utf8 and b"\0" not in head
 
     def read(self, size: int = _READ_BYTES) -> bytes:
         """Return the next bytes; empty at the end."""
         block = self.stream.read(_READ_BYTES)
-        self._bytes += len(block)
-        if self._bytes > LONGEST_UNIT_BYTES:
+        self._unit_bytes += len(block)
+        if self._unit_bytes > LONGEST_UNIT_BYTES:
             raise ParallelTextError(
                 f"{self.path}: expected translation units of sentences, got more than {LONGEST_UNIT_BYTES:,} bytes "
                 f"without the end of unit {self.unit + 1}; is this TMX?"
             )
         if not self._is_utf8:
             return block
-        data = self._rest + block
-        cut = data.rfind(b"&", max(0, len(data) - _REFERENCE_BYTES)) if block else -1
-        self._rest = data[cut:] if cut > 0 else b""
-        data = data[:cut] if cut > 0 else data
+        data = self._kept_back + block
+        self._kept_back = b""
+        if block:
+            # A reference that may go on in the next block is kept back until then.
+            start = data.rfind(b"&", max(0, len(data) - _REFERENCE_BYTES))
+            if start > 0:
+                self._kept_back = data[start:]
+                data = data[:start]
         marker = _NOT_XML.encode()
         return _CONTROL_REFERENCE.sub(marker, _CONTROL.sub(marker, data))
 
     def end_unit(self) -> None:
         """Count a unit, and begin the next."""
         self.unit += 1
-        self._bytes = 0
+        self._unit_bytes = 0

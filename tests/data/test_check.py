@@ -53,9 +53,9 @@ BROKEN: dict[str, tuple[list[Any], Callable[[Path], Any], str]] = {
 @pytest.mark.parametrize("kind", BROKEN)
 def test_half_a_surrogate_pair_has_a_place(kind: str, tmp_path: Path) -> None:
     """Messages that a platform cut off inside an emoji ended hours later in a traceback of the tokenizer."""
-    rows, read, place = BROKEN[kind]
+    rows, read, where = BROKEN[kind]
     path = lines(tmp_path / "rows.jsonl", [json.dumps(row).replace("HALF", HALF) for row in rows])
-    with pytest.raises(ValueError, match=rf"{place}(.|\n)*half a surrogate pair"):
+    with pytest.raises(ValueError, match=rf"{where}(.|\n)*half a surrogate pair"):
         read(path)
 
 

@@ -22,7 +22,8 @@ from tests.data.test_read import cells, codes
 from tests.retrieval_files import json_lines, lines
 
 HUND = [("Der Hund schläft.", "The dog sleeps."), ("Es regnet.", "It rains.")]
-GERMAN, ENGLISH = ("".join(f"{text}\n" for text in side) for side in zip(*HUND))
+GERMAN = "".join(f"{source}\n" for source, _ in HUND)
+ENGLISH = "".join(f"{target}\n" for _, target in HUND)
 TSV = "".join(f"{source}\t{target}\n" for source, target in HUND)
 SCORED = "".join(
     "\t".join(line) + "\n"
@@ -35,10 +36,10 @@ SCORED = "".join(
 
 def tmx(*units: dict[str, str], head: str = "", attribute: str = "xml:lang") -> str:
     """TMX with a unit for each mapping of language to XML text."""
-    variants = (
-        "".join(f'<tuv {attribute}="{code}"><seg>{text}</seg></tuv>' for code, text in unit.items()) for unit in units
-    )
-    body = "".join(f'<tu tuid="{n}"><prop type="x">p</prop>{unit}</tu>\n' for n, unit in enumerate(variants))
+    body = ""
+    for number, unit in enumerate(units):
+        variants = "".join(f'<tuv {attribute}="{code}"><seg>{text}</seg></tuv>' for code, text in unit.items())
+        body += f'<tu tuid="{number}"><prop type="x">p</prop>{variants}</tu>\n'
     head = f'<?xml version="1.0" encoding="UTF-8"?>\n{head}<tmx version="1.4"><header srclang="en"/>\n'
     return f"{head}<body>{body}</body></tmx>"
 
@@ -211,8 +212,11 @@ READ: dict[str, tuple[dict[str, str | bytes], str, tuple[str, str], list[tuple[s
 
 def write(folder: Path, files: dict[str, str | bytes]) -> None:
     for name, content in files.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        if isinstance(content, str):
+            content = content.encode()
+        path.write_bytes(content)
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -458,8 +462,8 @@ def test_headers_in_other_languages_are_no_pairs(names: list[str], languages: tu
 def test_a_header_of_questions_in_other_languages(tmp_path: Path) -> None:
     """The header "Frage", "Antwort" of a retriever's training text was trained on as a query with its passage."""
     write(tmp_path, {"c.tsv": "Frage\tAntwort\nWie hoch ist der Brocken?\tEr ist 1141 Meter hoch.\n"})
-    loaded = load_query_passage_specs([f"de={tmp_path / 'c.tsv'}"])
-    assert [row["source"] for part in loaded.values() for row in part] == ["Wie hoch ist der Brocken?"]
+    (queries,) = load_query_passage_specs([f"de={tmp_path / 'c.tsv'}"]).values()
+    assert queries["source"][:] == ["Wie hoch ist der Brocken?"]
 
 
 def test_other_formats_in_a_folder_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -471,7 +475,8 @@ def test_other_formats_in_a_folder_are_named(tmp_path: Path, caplog: pytest.LogC
 def test_pairs_are_memory_mapped_and_read_again_when_the_file_changes(tmp_path: Path) -> None:
     path = tmp_path / "c.tsv"
     path.write_text(TSV, encoding="utf-8")
-    first, second = load_pairs(path), load_pairs(path)
+    first = load_pairs(path)
+    second = load_pairs(path)
     assert first.cache_files == second.cache_files != []
     path.write_text(TSV.replace("Hund", "Wolf"), encoding="utf-8")
     assert load_pairs(path)[0]["source"] == "Der Wolf schläft."
@@ -506,8 +511,8 @@ def write_pair(folder: Path, kind: str, source: str) -> Any:
 @pytest.mark.parametrize("kind", ["tsv", "jsonl", "tmx", "moses", "zip", "folder of parquet", "saved"])
 def test_another_text_of_the_same_size_and_time_is_read(kind: str, tmp_path: Path) -> None:
     """A corrected file that kept size and time of modification (``cp -p``, ``rsync -t``) was trained on as before."""
-    place = write_pair(tmp_path / "old", kind, "alt eins")
-    assert load_pairs(place)["source"][:] == ["alt eins"]
+    location = write_pair(tmp_path / "old", kind, "alt eins")
+    assert load_pairs(location)["source"][:] == ["alt eins"]
     write_pair(tmp_path / "new", kind, "neu eins")
     for path in (tmp_path / "old").iterdir():
         before = path.stat()
@@ -515,7 +520,7 @@ def test_another_text_of_the_same_size_and_time_is_read(kind: str, tmp_path: Pat
             shutil.copyfile(tmp_path / "new" / path.name, path)
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
         assert path.stat().st_size == before.st_size
-    assert load_pairs(place)["source"][:] == ["neu eins"]
+    assert load_pairs(location)["source"][:] == ["neu eins"]
 
 
 def test_what_a_translation_memory_has_besides(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

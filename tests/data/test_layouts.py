@@ -53,25 +53,26 @@ def test_columns_of_sentence_transformers(tmp_path: Path, ending: str, reader: A
 def test_hard_negatives_stay_beside_their_pair(tmp_path: Path, ending: str, caplog: pytest.LogCaptureFixture) -> None:
     rows = [(*pair, *others) for pair, others in zip(HUND, NEGATIVES)]
     path = table(tmp_path, ending, ["anchor", "positive", "negative_2", "negative_1"], rows * 30)
-    (whole,) = load_data_specs([f"de-en={path}"]).values()
+    (dataset,) = load_data_specs([f"de-en={path}"]).values()
     (stream,) = load_data_specs([f"de-en={path}?size=60"], stream=True).values()
-    for data in (whole, stream):
+    for data in (dataset, stream):
         assert data.column_names[4:] == ["negative_1", "negative_2"] and len(list(data)) == 60
         row = next(iter(data))
         assert (row["negative_1"], row["negative_2"]) == NEGATIVES[0][::-1]
-    assert whole[:] == Dataset.from_list(list(stream))[:]
-    train, _ = hold_out({"de-en": whole}, share=0.5)
+    assert dataset[:] == Dataset.from_list(list(stream))[:]
+    train, _ = hold_out({"de-en": dataset}, share=0.5)
     assert "negative_2" in train["de-en"].column_names
     # A negative is a text of its batch like any other: it is counted, and kept apart from its equals.
-    sampler = LengthGroupedBatchSampler(whole, batch_size=4)
+    sampler = LengthGroupedBatchSampler(dataset, batch_size=4)
     assert sampler.keys is not None and sampler.keys.shape == (60, 4)
-    chosen = load_pairs(path, columns=("anchor", "positive") if ending != "tsv" else (0, 1))
+    columns: Any = (0, 1) if ending == "tsv" else ("anchor", "positive")
+    chosen = load_pairs(path, columns=columns)
     assert len(chosen.column_names) == 4
     picked = parse_data_spec(f"{path}?columns=0,1,3").options["columns"]
     assert picked == (0, 1, 3)
     # Turned, they would be negatives of the wrong side.
     back, _ = orient({"en-de": load_pairs(path, source_language="en", target_language="de")})
-    assert back["de-en"].column_names == whole.column_names[:4] and "negative_1" in caplog.text
+    assert back["de-en"].column_names == dataset.column_names[:4] and "negative_1" in caplog.text
 
 
 @pytest.mark.parametrize("ending", ["tsv", "jsonl", "parquet"])
@@ -92,7 +93,7 @@ def test_a_subset_names_the_languages(tmp_path: Path, monkeypatch: pytest.Monkey
 
     rows = Dataset.from_dict({"english": [e for _, e in HUND], "non_english": [o for o, _ in HUND]})
     monkeypatch.setattr(datasets, "load_dataset_builder", lambda *_: SimpleNamespace(name="parquet"))
-    monkeypatch.setattr(datasets, "load_dataset", lambda *place, **options: rows)
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_, **__: rows)
     spec = "user/talks?name=en-de&split=train"
     (loaded,) = load_data_specs([spec]).values()
     assert codes(loaded) == ("en", "de") and cells(loaded)[0] == HUND[0][::-1]
@@ -110,8 +111,11 @@ def archive(folder: Path, files: dict[str, str], name: str = "de-en.txt.zip") ->
 
 
 def test_an_archive_is_read_where_it_lies(tmp_path: Path) -> None:
-    texts = {code: "".join(f"{pair[side]}\r\n" for pair in HUND * 700) for side, code in enumerate(("de", "en"))}
-    files = {f"TED2020.de-en.{code}": text for code, text in texts.items()} | {"TED2020.de-en.ids": "1\n"}
+    files = {
+        "TED2020.de-en.de": "".join(f"{source}\r\n" for source, _ in HUND * 700),
+        "TED2020.de-en.en": "".join(f"{target}\r\n" for _, target in HUND * 700),
+        "TED2020.de-en.ids": "1\n",
+    }
     path = archive(tmp_path, files)
     for reader in (load_pairs, stream_pairs):
         assert cells(reader(path)) == HUND * 700 and codes(reader(path)) == ("de", "en")
@@ -161,18 +165,18 @@ def test_an_archive_reads_no_file_outside_it(kind: str, reader: Any, tmp_path: P
     outside.mkdir()
     for code in ("de", "en"):
         (outside / f"notes.{code}").write_text("privat\n", encoding="utf-8")
-    place = {
+    prefix = {
         "absolute": f"{outside}/notes",
         "above": "../outside/notes",
         "windows": r"C:\Users\me\notes",
         "backslash": r"..\outside\notes",
         "deep": "talks/../../outside/notes",
     }[kind]
-    path = archive(tmp_path, {f"{place}.de": "a\n", f"{place}.en": "b\n"})
+    path = archive(tmp_path, {f"{prefix}.de": "a\n", f"{prefix}.en": "b\n"})
     with pytest.raises(ParallelTextError, match=r"de-en\.txt\.zip: expected names of files inside the archive, got"):
         reader(path)
     with pytest.raises((ParallelTextError, OSError)):
-        reader((path / f"{place}.de", path / f"{place}.en")) if kind != "absolute" else reader(path)
+        reader((path / f"{prefix}.de", path / f"{prefix}.en")) if kind != "absolute" else reader(path)
 
 
 def test_links_and_passwords_in_archives(tmp_path: Path) -> None:
@@ -183,9 +187,9 @@ def test_links_and_passwords_in_archives(tmp_path: Path) -> None:
         link.external_attr = 0o120777 << 16
         packed.writestr(link, "/etc/hostname")
         packed.writestr("x.de-en.en", "b\n")
-    for place in (path, (path / "x.de-en.de", path / "x.de-en.en")):
+    for location in (path, (path / "x.de-en.de", path / "x.de-en.en")):
         with pytest.raises(ParallelTextError, match=r"expected files, got the link 'x\.de-en\.de'"):
-            load_pairs(place)
+            load_pairs(location)
 
 
 CARD = """---
@@ -200,7 +204,8 @@ configs:
 @pytest.mark.parametrize("files", ["{outside}/notes.csv", "../outside/notes.csv", "../outside/*.parquet"])
 def test_a_folder_reads_no_file_outside_it(files: str, stream: bool, tmp_path: Path) -> None:
     """The card of a folder of data named ``../notes.csv``: a file of the user's that is not part of that folder."""
-    outside, folder = tmp_path / "outside", tmp_path / "folder"
+    outside = tmp_path / "outside"
+    folder = tmp_path / "folder"
     outside.mkdir()
     folder.mkdir()
     table(outside, "csv", ["source", "target"], HUND, name="notes")
@@ -267,9 +272,9 @@ def test_codes_as_people_write_them(names, spec, languages, tmp_path: Path, monk
 )
 def test_columns_called_by_codes_with_scripts(header, label, languages, texts, tmp_path: Path) -> None:
     """As in FLORES-200 and NTREX: a column of the other script is another text."""
-    path = table(tmp_path, "tsv", header, [tuple(f"text {place}" for place in range(len(header)))])
+    path = table(tmp_path, "tsv", header, [tuple(f"text {column}" for column in range(len(header)))])
     (loaded,) = load_data_specs([f"{label}{path}"]).values()
-    assert cells(loaded) == [tuple(f"text {place}" for place in texts)] and codes(loaded) == languages
+    assert cells(loaded) == [tuple(f"text {column}" for column in texts)] and codes(loaded) == languages
 
 
 def test_two_scripts_of_a_language_are_two_languages(tmp_path: Path) -> None:

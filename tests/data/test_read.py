@@ -78,15 +78,16 @@ def codes(dataset: Any) -> tuple[str, str]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_stream_is_what_is_read(tmp_path: Path, kind: str) -> None:
     pairs = REAL * 300
-    place = write(tmp_path, kind, pairs)
-    whole, stream = load_pairs(place), load_pairs(place, stream=True)
-    assert isinstance(stream, IterableDataset) and stream.column_names == whole.column_names == list(COLUMNS)
-    assert {str(feature.dtype) for feature in whole.features.values()} == {"string"}
-    assert cells(whole) == pairs and codes(whole) == ("de", "en")
-    assert list(stream) == list(whole) == list(stream)  # twice
+    location = write(tmp_path, kind, pairs)
+    dataset = load_pairs(location)
+    stream = load_pairs(location, stream=True)
+    assert isinstance(stream, IterableDataset) and stream.column_names == dataset.column_names == list(COLUMNS)
+    assert {str(feature.dtype) for feature in dataset.features.values()} == {"string"}
+    assert cells(dataset) == pairs and codes(dataset) == ("de", "en")
+    assert list(stream) == list(dataset) == list(stream)  # twice
     expected = None if kind == "saved" else len(pairs) + (kind == "csv")  # an estimate: a header is a line
     assert stream_rows(stream) == expected
-    assert list(head(stream, 1500)) == list(whole.select(range(1500)))
+    assert list(head(stream, 1500)) == list(dataset.select(range(1500)))
 
 
 JSON_FAULTS = [
@@ -161,7 +162,7 @@ FAULTY: dict[str, tuple[str, bytes, list[str], list[tuple[str, str]]]] = {
 @pytest.mark.parametrize("case", FAULTY)
 def test_faults(tmp_path: Path, case: str, caplog: pytest.LogCaptureFixture) -> None:
     """All together of a file, the first of a stream; dropped and counted where that is asked for."""
-    name, content, faults, rest = FAULTY[case]
+    name, content, faults, sound_pairs = FAULTY[case]
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ParallelTextError) as caught:
         load_pairs(tmp_path / name)
@@ -172,14 +173,14 @@ def test_faults(tmp_path: Path, case: str, caplog: pytest.LogCaptureFixture) -> 
     assert pickle.loads(pickle.dumps(caught.value)).faults == caught.value.faults
     with pytest.raises(ParallelTextError, match=faults[0]):
         list(stream_pairs(tmp_path / name))
-    lines = len({fault.line for fault in caught.value.faults})
+    faulty_lines = len({fault.line for fault in caught.value.faults})
     with caplog.at_level(logging.WARNING):
         for _ in range(2):  # from the file, then from the cache
-            assert cells(load_pairs(tmp_path / name, skip_bad_lines=True)) == rest
-            assert f"dropped for faults in {lines} lines" in caplog.text and re.search(faults[-1], caplog.text)
+            assert cells(load_pairs(tmp_path / name, skip_bad_lines=True)) == sound_pairs
+            assert f"dropped for faults in {faulty_lines} lines" in caplog.text and re.search(faults[-1], caplog.text)
             caplog.clear()
-        assert cells(load_pairs(tmp_path / name, skip_bad_lines=True, stream=True)) == rest
-        assert f"dropped for faults in {lines} lines" in caplog.text and re.search(faults[-1], caplog.text)
+        assert cells(load_pairs(tmp_path / name, skip_bad_lines=True, stream=True)) == sound_pairs
+        assert f"dropped for faults in {faulty_lines} lines" in caplog.text and re.search(faults[-1], caplog.text)
 
 
 def test_many_faults_are_counted_and_rows_before_them_streamed(tmp_path: Path) -> None:
@@ -274,12 +275,14 @@ def test_languages_of_columns(tmp_path: Path) -> None:
 def test_paragraphs_of_translated_questions(tmp_path: Path) -> None:
     def write(language: str, paragraphs: list[str]) -> Path:
         qas = [{"id": "1", "question": "?", "answers": []}]
-        content = {"data": [{"paragraphs": [{"context": text, "qas": qas} for text in paragraphs]}]}
+        entries = [{"context": text, "qas": qas} for text in paragraphs]
+        content = {"data": [{"paragraphs": entries}]}
         path = tmp_path / f"xquad.{language}.json"
         path.write_text(json.dumps(content), encoding="utf-8")
         return path
 
-    zh, vi = write("zh", ["你好。\n再见。", "猫。"]), write("vi", ["Xin chào. Tạm biệt.", "Con mèo."])
+    zh = write("zh", ["你好。\n再见。", "猫。"])
+    vi = write("vi", ["Xin chào. Tạm biệt.", "Con mèo."])
     pairs = load_data_specs([f"zh-vi={zh},{vi}"])["zh-vi"]
     assert cells(pairs) == [("你好。\n再见。", "Xin chào. Tạm biệt."), ("猫。", "Con mèo.")]
     assert codes(pairs) == ("zh", "vi")
@@ -330,10 +333,10 @@ def test_unknown_id() -> None:
 
 def test_direction_and_columns_are_asked_for(tmp_path: Path) -> None:
     folder = hub_folder(tmp_path, [{"translation": {"de": "Hund", "en": "dog", "fr": "chien"}}])
-    asked = load_pairs(folder, source_language="en", target_language="fr")
-    assert cells(asked) == [("dog", "chien")] and codes(asked) == ("en", "fr")
-    named = load_pairs(folder, columns=("fr", "de"))
-    assert cells(named) == [("chien", "Hund")] and codes(named) == ("fr", "de")
+    by_language = load_pairs(folder, source_language="en", target_language="fr")
+    assert cells(by_language) == [("dog", "chien")] and codes(by_language) == ("en", "fr")
+    by_column = load_pairs(folder, columns=("fr", "de"))
+    assert cells(by_column) == [("chien", "Hund")] and codes(by_column) == ("fr", "de")
     with pytest.raises(ParallelTextError, match="missing key"):
         load_pairs(folder)
 
@@ -387,34 +390,36 @@ def test_importing_is_cheap() -> None:
 
 @pytest.mark.parametrize("columns", [("source", "target"), ("de", "en"), ("anchor", "positive", "negative")])
 def test_languages_of_a_data_set_are_those_of_its_name(columns: tuple[str, ...]) -> None:
-    part = Dataset.from_dict({name: [f"{name} 1", f"{name} 2"] for name in columns})
-    found = labeled_pairs({"de-en": part})["de-en"]
-    assert cells(found) == [(f"{columns[0]} {row}", f"{columns[1]} {row}") for row in (1, 2)]
-    assert codes(found) == ("de", "en") and ("negative_1" in found.column_names) == (len(columns) == 3)
-    assert labeled_pairs({"x": found}) == {"x": found} and labeled_pairs(found) == {"pairs": found}
-    streamed = labeled_pairs({"de-en": part.to_iterable_dataset()})["de-en"]
-    assert isinstance(streamed, IterableDataset) and list(streamed) == list(found)
+    data = Dataset.from_dict({name: [f"{name} 1", f"{name} 2"] for name in columns})
+    labeled = labeled_pairs({"de-en": data})["de-en"]
+    assert cells(labeled) == [(f"{columns[0]} {row}", f"{columns[1]} {row}") for row in (1, 2)]
+    assert codes(labeled) == ("de", "en") and ("negative_1" in labeled.column_names) == (len(columns) == 3)
+    assert labeled_pairs({"x": labeled}) == {"x": labeled} and labeled_pairs(labeled) == {"pairs": labeled}
+    streamed = labeled_pairs({"de-en": data.to_iterable_dataset()})["de-en"]
+    assert isinstance(streamed, IterableDataset) and list(streamed) == list(labeled)
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_labels_of_a_data_set(stream: bool) -> None:
     """Rows with the label 0 are no pairs, with or without languages; a teacher's vectors are no such labels."""
     rows = [("Der Hund", "The dog", 1), ("Der Hund", "A city", 0)]
-    part = Dataset.from_dict(dict(zip(("source", "target", "label"), map(list, zip(*rows)))))
-    languages = part.add_column("source_language", ["de"] * 2).add_column("target_language", ["en"] * 2)
-    vectors = part.remove_columns("label").add_column("label", [[0.5, 1.0], [0.0, 1.0]])
-    for data, kept in ((part, 1), (languages, 1), (vectors, 2)):
-        found = labeled_pairs({"de-en": data.to_iterable_dataset() if stream else data})["de-en"]
-        assert len(list(found)) == kept and next(iter(found))["source_language"] == "de"
-        assert "label" not in found.column_names
+    without_languages = Dataset.from_dict(dict(zip(("source", "target", "label"), map(list, zip(*rows)))))
+    languages = without_languages.add_column("source_language", ["de"] * 2).add_column("target_language", ["en"] * 2)
+    vectors = without_languages.remove_columns("label").add_column("label", [[0.5, 1.0], [0.0, 1.0]])
+    for data, kept in ((without_languages, 1), (languages, 1), (vectors, 2)):
+        if stream:
+            data = data.to_iterable_dataset()
+        labeled = labeled_pairs({"de-en": data})["de-en"]
+        assert len(list(labeled)) == kept and next(iter(labeled))["source_language"] == "de"
+        assert "label" not in labeled.column_names
 
 
 def test_a_data_set_of_translations() -> None:
     features = Features({"id": Value("string"), "translation": Translation(languages=["de", "en"])})
-    part = Dataset.from_dict({"id": ["0"], "translation": [{"en": "Dog.", "de": "Hund."}]}, features=features)
-    for form in (part, part.to_iterable_dataset()):
-        found = labeled_pairs({"de-en": form})["de-en"]
-        assert cells(found) == [("Hund.", "Dog.")] and codes(found) == ("de", "en")
+    dataset = Dataset.from_dict({"id": ["0"], "translation": [{"en": "Dog.", "de": "Hund."}]}, features=features)
+    for data in (dataset, dataset.to_iterable_dataset()):
+        labeled = labeled_pairs({"de-en": data})["de-en"]
+        assert cells(labeled) == [("Hund.", "Dog.")] and codes(labeled) == ("de", "en")
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,9 @@ TEXTS = {
 
 def rows(*pairs: str, stream: bool = False) -> Any:
     sides = list(zip(*(pair.split("|") for pair in pairs)))
-    columns = [[TEXTS.get(code[:2], "?") for code in side] for side in sides] + [list(side) for side in sides]
-    data = Dataset.from_dict(dict(zip(COLUMNS, columns)))
+    texts = [[TEXTS.get(code[:2], "?") for code in side] for side in sides]
+    languages = [list(side) for side in sides]
+    data = Dataset.from_dict(dict(zip(COLUMNS, texts + languages)))
     return data.to_iterable_dataset() if stream else data
 
 
@@ -32,11 +33,11 @@ def cells(data: Any) -> list[tuple[str, ...]]:
 def test_a_whole_set_is_turned_and_renamed(stream: bool) -> None:
     data = {"en-de": rows("en|de", "en|de", stream=stream), "zh-en": rows("zh|en", stream=stream)}
     before = {name: cells(part) for name, part in data.items()}
-    found, messages = orient(data)
-    assert list(found) == ["de-en", "zh-en"]
-    assert cells(found["de-en"]) == [(TEXTS["de"], TEXTS["en"], "de", "en")] * 2
-    assert cells(found["zh-en"]) == before["zh-en"]
-    assert all(part.column_names == list(COLUMNS) for part in found.values())
+    oriented, messages = orient(data)
+    assert list(oriented) == ["de-en", "zh-en"]
+    assert cells(oriented["de-en"]) == [(TEXTS["de"], TEXTS["en"], "de", "en")] * 2
+    assert cells(oriented["zh-en"]) == before["zh-en"]
+    assert all(part.column_names == list(COLUMNS) for part in oriented.values())
     assert {name: cells(part) for name, part in data.items()} == before  # what was given is as it was
     assert messages == ["de-en: 2 rows turned, so that en is the target"]
 
@@ -44,25 +45,25 @@ def test_a_whole_set_is_turned_and_renamed(stream: bool) -> None:
 def test_names_stay_apart_and_unknown_languages_stay() -> None:
     """A corpus that is turned must not replace another of its new name."""
     names = {"de-en": "de|en", "en-de": "en|de", "en-de-2": "en|de", "news": "en|de"}
-    found, _ = orient({name: rows(pair) for name, pair in names.items()})
-    assert list(found) == ["de-en", "de-en-2", "de-en-3", "news"]
-    found, messages = orient({"x": rows("und|und")})
-    assert cells(found["x"])[0][2:] == ("und", "und") and messages == []
+    oriented, _ = orient({name: rows(pair) for name, pair in names.items()})
+    assert list(oriented) == ["de-en", "de-en-2", "de-en-3", "news"]
+    oriented, messages = orient({"x": rows("und|und")})
+    assert cells(oriented["x"])[0][2:] == ("und", "und") and messages == []
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_mixed_rows_turn_one_by_one(stream: bool) -> None:
-    found, messages = orient({"mixed": rows("en|de", "zh|en", "de|th", "eng|zh", stream=stream)})
+    oriented, messages = orient({"mixed": rows("en|de", "zh|en", "de|th", "eng|zh", stream=stream)})
     assert messages[0].startswith("mixed: 2 rows turned") and messages[1].endswith("languages: en, th, eng")
-    assert ["-".join(pair[2:]) for pair in cells(found["mixed"])] == ["de-en", "zh-en", "de-th", "zh-eng"]
-    assert cells(found["mixed"])[3][:2] == (TEXTS["zh"], TEXTS["en"])
-    assert orient(found)[1] == messages[1:]
+    assert ["-".join(pair[2:]) for pair in cells(oriented["mixed"])] == ["de-en", "zh-en", "de-th", "zh-eng"]
+    assert cells(oriented["mixed"])[3][:2] == (TEXTS["zh"], TEXTS["en"])
+    assert orient(oriented)[1] == messages[1:]
 
 
 def test_rows_of_a_stream_that_turn_late_have_no_negatives() -> None:
     """The first rows say nothing of them."""
-    forward, late = [f"de{n}" for n in range(1001)], ["en"]
-    columns = [forward + late, ["en"] * 1001 + ["de"], ["de"] * 1001 + ["en"], ["en"] * 1001 + ["de"]]
+    sources = [*(f"de{n}" for n in range(1001)), "en"]
+    columns = [sources, ["en"] * 1001 + ["de"], ["de"] * 1001 + ["en"], ["en"] * 1001 + ["de"]]
     data = Dataset.from_dict({**dict(zip(COLUMNS, columns)), "negative": ["no"] * 1002}).to_iterable_dataset()
     with pytest.raises(ValueError, match="x: a row begins with en, and its negatives"):
         list(orient({"x": data})[0]["x"])
@@ -71,8 +72,8 @@ def test_rows_of_a_stream_that_turn_late_have_no_negatives() -> None:
 def test_spellings_of_the_pivot() -> None:
     for code in ("en", "eng", "en-GB"):
         assert cells(orient({"x": rows(f"{code}|de")}, pivot="eng")[0]["x"])[0][2:] == ("de", code)
-    found, messages = orient({"x": rows("en|de")}, pivot=None)
-    assert cells(found["x"])[0][2:] == ("en", "de") and messages == []
+    oriented, messages = orient({"x": rows("en|de")}, pivot=None)
+    assert cells(oriented["x"])[0][2:] == ("en", "de") and messages == []
     assert "several languages" not in orient({"x": rows("en|de"), "y": rows("en|de")})[1][-1]
     assert "en, de" in orient({"x": rows("zh|en"), "y": rows("en|de")}, pivot=None)[1][-1]
 
@@ -100,7 +101,11 @@ DUTCH = ["Wij hebben gisteren lang over het weer gesproken.", "De kinderen spele
 
 def spec(folder: Path, source: list[str], target: list[str], rows: int = 20) -> str:
     path = folder / "c.tsv"
-    path.write_text("".join(f"{a} {n}\t{b} {n}\n" for n in range(rows) for a, b in zip(source, target)), "utf-8")
+    lines = ""
+    for row in range(rows):
+        for source_text, target_text in zip(source, target):
+            lines += f"{source_text} {row}\t{target_text} {row}\n"
+    path.write_text(lines, "utf-8")
     return f"de-en={path}"
 
 
@@ -115,13 +120,14 @@ def test_swapped_sides_are_an_error(tmp_path: Path, stream: bool) -> None:
 
 
 def test_another_language_is_reported(tmp_path: Path) -> None:
-    (said,) = check_sides(load_data_specs([spec(tmp_path, DUTCH, ENGLISH)]))
-    assert "de-en: source looks like nl, expected de" in said and "swapped" not in said
+    (warning,) = check_sides(load_data_specs([spec(tmp_path, DUTCH, ENGLISH)]))
+    assert "de-en: source looks like nl, expected de" in warning and "swapped" not in warning
 
 
 def test_sides_that_are_right_unknown_or_too_short_pass(tmp_path: Path) -> None:
-    for given in ((GERMAN, ENGLISH, 20), (ENGLISH, GERMAN, 1), (["Taxi!", "Tom"], ["Taxi!", "Tom"], 20)):
-        assert check_sides(load_data_specs([spec(tmp_path, *given)])) == []
+    short = ["Taxi!", "Tom"]
+    for source, target, rows in ((GERMAN, ENGLISH, 20), (ENGLISH, GERMAN, 1), (short, short, 20)):
+        assert check_sides(load_data_specs([spec(tmp_path, source, target, rows)])) == []
     unknown = load_pairs(tmp_path / "c.tsv", source_language="tlh", target_language="en")
     assert check_sides({"x": unknown, "empty": unknown.select([])}) == []
 

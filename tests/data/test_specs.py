@@ -8,7 +8,10 @@ from st_xling.data import COLUMNS, DataSpec, load_data_specs, load_evaluation_sp
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.spec import data_name, parse_spec, split_spec
 
-PLACES, NO_SIZES = ("x.tsv", "phrasebook"), ("0", "-4", "1.5", "1_000", "٣")
+INVALID_OPTIONS = [
+    *((f"size={size}", f"a number above 0, got 'size={size}'") for size in ("0", "-4", "1.5", "1_000", "٣")),
+    *((f"size=3&seed={seed}", f"from 0 up, got 'seed={seed}'") for seed in ("x", "-3")),
+]
 
 
 @pytest.mark.parametrize(
@@ -38,8 +41,12 @@ CODES = "de zh-Hans-CN de|en deu_Latn|eng_Latn pt-BR|en de|en-GB en-GB|pt-BR zh-
 
 @pytest.mark.parametrize("codes", CODES.split())
 def test_languages_before_the_location(codes: str) -> None:
-    for place in ("x.tsv", "a=b.tsv", "phrasebook"):
-        assert split_spec(f"{codes.replace('|', '-')}={place}?size=5") == (tuple(codes.split("|")), place, "size=5")
+    for location in ("x.tsv", "a=b.tsv", "phrasebook"):
+        assert split_spec(f"{codes.replace('|', '-')}={location}?size=5") == (
+            tuple(codes.split("|")),
+            location,
+            "size=5",
+        )
     assert split_spec("queries=x.tsv").languages == ("en",)
 
 
@@ -55,8 +62,8 @@ def test_parallel_text_has_two_languages(tmp_path, monkeypatch) -> None:
 def test_phrasebook_form() -> None:
     spec = parse_data_spec("phrasebook:de,fr?size=8000&split=dev&seed=3")
     assert spec.listed == ("de", "fr") and spec.options == {"size": 8000, "split": "dev", "seed": 3}
-    found = parse_spec("phrasebook?gold=2&queries=en,vi", {}, phrasebook=("gold", "queries"))
-    assert found.listed == () and found.options == {"gold": 2, "queries": ["en", "vi"]}
+    for_mining = parse_spec("phrasebook?gold=2&queries=en,vi", {}, phrasebook=("gold", "queries"))
+    assert for_mining.listed == () and for_mining.options == {"gold": 2, "queries": ["en", "vi"]}
 
 
 @pytest.mark.parametrize(
@@ -68,8 +75,8 @@ def test_phrasebook_form() -> None:
         ("x.tsv?columns=0", r"expected columns=0,2 or de,en, got 'columns=0'"),
         ("de-en=phrasebook:de", "one language a spec"),
         ("phrasebook?gold=5", "expected the options size, split, seed"),
-        *((f"{place}?size={size}", f"a number above 0, got 'size={size}'") for place in PLACES for size in NO_SIZES),
-        *((f"{place}?size=3&seed={no}", f"from 0 up, got 'seed={no}'") for place in PLACES for no in ("x", "-3")),
+        *((f"x.tsv?{options}", reason) for options, reason in INVALID_OPTIONS),
+        *((f"phrasebook?{options}", reason) for options, reason in INVALID_OPTIONS),
         ("phrasebook?split=training", "expected split=train, dev or test, got 'split=training'"),
         ("phrasebook:", "expected phrasebook:de,fr"),
         ("phrasebook:deu", "language must be one of en, de, fr, es, vi, zh: got 'deu'"),
@@ -92,7 +99,9 @@ def test_names(tmp_path):
     files = {"de-en.tsv": "Hund\tdog\n", "mixed.tsv": "Hund\tdog\n", "a.fr": "chien\n", "a.en": "dog\n"}
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    path, other, prefix = (tmp_path / name for name in ("de-en.tsv", "mixed.tsv", "a"))
+    path = tmp_path / "de-en.tsv"
+    other = tmp_path / "mixed.tsv"
+    prefix = tmp_path / "a"
     specs = [f"{path}", f"{path}", f"{prefix}", f"{prefix}.fr,{prefix}.en", f"nl-en={other}", f"{other}"]
     loaded = load_data_specs([*specs, f"de-en={other}?columns=0,1"])
     assert list(loaded) == ["de-en", "de-en-2", "fr-en", "fr-en-2", "nl-en", "mixed", "de-en-3"]

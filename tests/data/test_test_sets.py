@@ -24,7 +24,9 @@ BUCC: dict[str, str | bytes] = {
 def write(folder: Path, files: dict[str, str | bytes]) -> Path:
     folder.mkdir(exist_ok=True)
     for name, text in files.items():
-        (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+        if isinstance(text, str):
+            text = text.encode()
+        (folder / name).write_bytes(text)
     return folder
 
 
@@ -78,8 +80,8 @@ def test_bucc_faults_of_three_files_together(tmp_path: Path) -> None:
     }
     with pytest.raises(ParallelTextError, match="got 8 faults") as caught:
         read_bucc(write(tmp_path, files))
-    found = [f"{Path(fault.path).suffix}:{fault.line} {fault.kind}" for fault in caught.value.faults]
-    assert found == [
+    faults = [f"{Path(fault.path).suffix}:{fault.line} {fault.kind}" for fault in caught.value.faults]
+    assert faults == [
         *(".de:2 duplicate id", ".de:3 empty side", ".de:4 wrong columns", ".en:2 invalid UTF-8", ".en:3 empty side"),
         *(".gold:2 duplicate pair", ".gold:3 unknown id", ".gold:4 wrong columns"),
     ]

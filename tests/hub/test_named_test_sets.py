@@ -57,7 +57,7 @@ def test_commands_read_test_sets_by_name(my_encoder: Path, hub: Hub, client: Run
 
 def test_languages_of_a_set(texts: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     tables = {"tatoeba": Dataset.from_dict(tatoeba(texts)), "ntrex": Dataset.from_dict(ntrex(texts))}
-    monkeypatch.setattr(test_sets, "_table", tables.__getitem__)
+    monkeypatch.setattr(test_sets, "_load_hub_table", tables.__getitem__)
     assert hub_pairs("tatoeba", "de", "en").to_dict() == {"de": texts["de"], "en": texts["en"]}
     assert hub_pairs("ntrex", "fr", "deu_Latn").to_dict() == {"fr": texts["fr"], "deu_Latn": texts["de"]}
     for name, source, target, message in (
