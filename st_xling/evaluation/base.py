@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class EvaluatorOptions(TypedDict, total=False):
-    """Options of every evaluator of an encoder, see :class:`SignedEvaluator`."""
+    """Options that all evaluators of encoders share, see :class:`SignedEvaluator`."""
 
     name: str | None
     data_name: str | None
@@ -75,14 +75,15 @@ def sign_use(*names: str, data: str, use: ModelUse, **parts: SignaturePart) -> s
         use: How the model is used.
         parts: The rest by key, in order.
     """
-    return sign(*names, **parts, center="joint" if use.joint_mean else None, data=data, model=use.options)
+    center = "joint" if use.joint_mean else None
+    return sign(*names, **parts, center=center, data=data, model=use.options)
 
 
 class SignedEvaluator(BaseEvaluator):
-    """An evaluator whose results carry a signature; subclasses define it, and what is measured: :meth:`measure`.
+    """An evaluator whose results carry a signature; subclasses define :meth:`sign` and :meth:`measure`.
 
-    It keeps nothing of the models that it evaluates: one evaluator can evaluate several, each result has its own
-    signature, and :attr:`identity` stays as it is.
+    It keeps nothing of the models that it evaluates: one evaluator can evaluate several models, each result has the
+    signature of its model, and :attr:`identity` does not change.
 
     Args:
         primary: The metric to choose checkpoints by, without the prefix; subclasses know it.
@@ -92,11 +93,11 @@ class SignedEvaluator(BaseEvaluator):
         show_progress_bar: Whether to show one while encoding or scoring.
     """
 
-    #: What is evaluated, in a word.
+    #: Name of the task, such as ``"bucc"``.
     task: ClassVar[str]
-    #: The same on sentence-transformers' card, where the class would be named after a benchmark.
+    #: Title of the task on sentence-transformers' card, where the class would be named after a benchmark.
     title: ClassVar[str]
-    #: Of a copy that is a key of a model's card: the evaluator, and the signature of that model's result.
+    #: Set only on a copy that is a key of a model's card: the evaluator, and the signature of that model's result.
     _card_entry_of: SignedEvaluator | None = None
     _card_signature: str | None = None
 
@@ -165,29 +166,31 @@ class SignedEvaluator(BaseEvaluator):
             step: Step of the training.
             signature: Signature of the metrics; by default :attr:`identity`.
         """
-        keys = model.model_card_data.eval_results_dict or {}
-        entry = next((key for key in keys if getattr(key, "_card_entry_of", None) is self), None)
+        card_keys = model.model_card_data.eval_results_dict or {}
+        entry = next((key for key in card_keys if getattr(key, "_card_entry_of", None) is self), None)
         if entry is None:
             entry = copy(self)
             entry._card_entry_of = self
             if self.name == self.task:
                 entry.name = self.data_name
-                entry.primary_metric = self._named_after_data(str(self.primary_metric))
+                entry.primary_metric = self._rename_after_data(str(self.primary_metric))
         entry._card_signature = signature
+
         if self.name == self.task:
-            metrics = {self._named_after_data(key): value for key, value in metrics.items()}
+            metrics = {self._rename_after_data(key): value for key, value in metrics.items()}
         model.model_card_data.set_evaluation_metrics(entry, metrics, epoch, step)
 
-    def _named_after_data(self, metric: str) -> str:
+    def _rename_after_data(self, metric: str) -> str:
+        """Return the name of a metric with the name of the data in place of the evaluator's."""
         return f"{self.data_name}{metric.removeprefix(self.name)}"
 
     def sign(self, use: ModelUse) -> str:
-        """Return all that a metric depends on besides the model, where the model is used in this way."""
+        """Return the signature: everything that a metric depends on besides the model, if it is used in this way."""
         raise NotImplementedError
 
     @property
     def identity(self) -> str:
-        """Signature of data and measures alone, without any model: it does not change by an evaluation."""
+        """Signature of data and measures without any model; an evaluation does not change it."""
         return self.sign(NO_MODEL)
 
     def encode_columns(
@@ -198,12 +201,12 @@ class SignedEvaluator(BaseEvaluator):
         *,
         role: Role = "text",
     ) -> list[np.ndarray]:
-        """Embeddings of each column, each distinct text encoded once. *Shape:* ``(texts, dim)`` each
+        """Compute the embeddings of each column, each distinct text encoded once. *Shape:* ``(texts, dim)`` each
 
         Args:
-            model: Encodes; one that is centered by language, each column by its language's mean.
+            model: The encoder; if it is centered by language, each column is centered by its language's mean.
             columns: Texts.
-            languages: Of each column; ``None``: not known.
+            languages: Language of each column; ``None``: not known.
             role: ``"query"`` or ``"document"``: as ``encode_query`` and ``encode_document`` embed.
         """
         return encode_by_language(

@@ -33,8 +33,9 @@ logger = logging.getLogger(__name__)
 PHRASEBOOK = {"size": 600, "gold": 100, "seed": 0}
 
 #: Source sentences, target sentences, and gold pairs of their indices.
-Texts: TypeAlias = tuple[Sequence[str], Sequence[str], Sequence[tuple[int, int]]]
-Corpora: TypeAlias = Mapping[str, BuccCorpus | Texts]
+CorpusTexts: TypeAlias = tuple[Sequence[str], Sequence[str], Sequence[tuple[int, int]]]
+#: Language pair to corpus with gold.
+CorporaByPair: TypeAlias = Mapping[str, BuccCorpus | CorpusTexts]
 
 
 class IndexedCorpus(NamedTuple):
@@ -71,21 +72,22 @@ class BuccEvaluator(SignedEvaluator):
     """Precision, recall and F1 of the pairs mined from two corpora, per language pair and averaged.
 
     Pairs are mined by :func:`~st_xling.mining.mine`; those that score at least a threshold are compared with the gold.
-    The threshold is the best one on a ``train`` corpus, or given, or, only when asked for, the best one on the gold it
-    is then evaluated by. Distinct ids with equal sentences stay distinct: they compete by index, and only the id that
-    the gold names is right.
+    The threshold is the best one on a ``train`` corpus, or a given one, or, only on request, the best one on the gold
+    that it is then evaluated by. Distinct ids with equal sentences stay distinct: they compete by index, and only the
+    id that the gold names is right.
 
     Args:
         corpora: Language pair to corpus with gold: a :class:`~st_xling.data.BuccCorpus`, or source sentences, target
             sentences and gold pairs of their indices.
         train: Corpora of the same language pairs for the threshold.
-        train_split: Name of the part that ``train`` is, for the signature.
+        train_split: Name of the split of ``train``, for the signature.
         threshold: A number, or ``"tune"``. Instead of ``train``.
         k: Neighbors that make up a sentence's neighborhood.
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
         retrieval: ``"forward"``, ``"backward"``, ``"intersect"`` or ``"max"``.
-        split: Name of the part that is evaluated, for the signature.
-        options: Of every evaluator, such as ``batch_size``: see :class:`~st_xling.evaluation.base.SignedEvaluator`.
+        split: Name of the split that is evaluated, for the signature.
+        options: Options of every evaluator, such as ``batch_size``: see
+            :class:`~st_xling.evaluation.base.SignedEvaluator`.
     Returns:
         From a call ``{name}_{pair}_precision``, ``_recall``, ``_f1`` (fractions in [0, 1]), ``_threshold``,
         ``_n_mined``, ``_n_gold``, ``_n_correct``, and without a pair the macro averages ``{name}_precision``,
@@ -108,9 +110,9 @@ class BuccEvaluator(SignedEvaluator):
 
     def __init__(
         self,
-        corpora: Corpora,
+        corpora: CorporaByPair,
         *,
-        train: Corpora | None = None,
+        train: CorporaByPair | None = None,
         train_split: str = "train",
         threshold: float | str | None = None,
         k: int = 4,
@@ -121,12 +123,15 @@ class BuccEvaluator(SignedEvaluator):
     ) -> None:
         super().__init__("f1", **options)
         check_by_name("corpora", corpora, "corpora={'de-en': corpus}")
-        self.corpora = {pair: _indexed(corpus, pair) for pair, corpus in corpora.items()}
-        self.train = None if train is None else {pair: _indexed(corpus, pair) for pair, corpus in train.items()}
+        self.corpora = {pair: _index_corpus(corpus, pair) for pair, corpus in corpora.items()}
+        self.train: dict[str, IndexedCorpus] | None = None
+        if train is not None:
+            self.train = {pair: _index_corpus(corpus, pair) for pair, corpus in train.items()}
         self.threshold = threshold
-        #: ``"train"``, or what else the training part is called, ``"given"`` or ``"tuned on this gold"``.
+        #: ``"train"`` or another name of the training part, ``"given"`` or ``"tuned on this gold"``.
         self.threshold_source = "tuned on this gold" if isinstance(threshold, str) else "given"
-        if not corpora or (threshold is None) != ((self.train or {}).keys() == self.corpora.keys()):
+        has_training_part = (self.train or {}).keys() == self.corpora.keys()
+        if not corpora or (threshold is None) != has_training_part:
             raise ValueError(
                 f"expected either train corpora of the same language pairs, or a threshold: got corpora of "
                 f"{', '.join(corpora) or 'none'}, train of {', '.join(train or ()) or 'none'}, threshold={threshold!r}."
@@ -147,7 +152,7 @@ class BuccEvaluator(SignedEvaluator):
         split: str = "test",
         **options: Unpack[BuccOptions],
     ) -> BuccEvaluator:
-        """Evaluator over files or generated text, of which another split gives the thresholds.
+        """Return an evaluator over files or generated text, of which another split gives the thresholds.
 
         Args:
             spec: Folder in the BUCC layout, see :func:`~st_xling.data.read_bucc`, whose split ``training`` gives the
@@ -162,51 +167,42 @@ class BuccEvaluator(SignedEvaluator):
             ValueError: No pairs, languages of the phrasebook besides ``pairs``, unknown languages and splits, or
                 thresholds from the text that is evaluated.
         """
-        read: Callable[[str, str], BuccCorpus | Texts]
-        train: dict[str, BuccCorpus | Texts] | None = None
-        threshold_source = "train"
+        read: Callable[[str, str], BuccCorpus | CorpusTexts]
         if is_phrasebook(str(spec)):
             book = parse_spec(str(spec), {}, phrasebook=PHRASEBOOK, languages=0)
-            sizes = {**PHRASEBOOK, **book.options}
             if pairs and ":" in str(spec).partition("?")[0]:
                 raise ValueError(
                     f"languages must be named once: got {spec} and the pairs {', '.join(pairs)}; leave one of them out."
                 )
             wanted = pairs or [f"{code}-en" for code in paired_languages(book)]
-            read = partial(_phrases, sizes=sizes)
-            train_split = threshold_source = "dev"
-            options["data_name"] = "phrasebook-{size}x{gold}-seed{seed}".format(**sizes)
+            sizes = {**PHRASEBOOK, **book.options}
+            read = partial(_make_phrases, size=sizes["size"], gold=sizes["gold"], seed=sizes["seed"])
+            train_split = "dev"
+            threshold_source = "dev"
+            options["data_name"] = f"phrasebook-{sizes['size']}x{sizes['gold']}-seed{sizes['seed']}"
         else:
             wanted = pairs or [*find_bucc(spec, split)]
             read = partial(read_bucc, spec)
             train_split = "training"
+            threshold_source = "train"
             options.setdefault("data_name", _folder_name(Path(spec)))
         if not wanted:
             raise ValueError(
                 f"expected a folder of files xx-yy.{split}.xx, .yy and .gold: {spec} has none."
-                f"{_other_splits(spec, split)}{where_to_get(Path(spec).name)}"
+                f"{_name_other_splits(spec, split)}{where_to_get(Path(spec).name)}"
             )
+
+        train: dict[str, BuccCorpus | CorpusTexts] | None = None
         if options.get("threshold") is None:
-            splits = [] if is_phrasebook(str(spec)) else gold_splits(spec)
-            if splits and train_split not in splits:
-                # XTREME publishes one split with gold, which BUCC's own is cut into.
-                raise ValueError(
-                    f"a threshold comes from the split {train_split!r}, of which {spec} has no gold (but of "
-                    f"{', '.join(splits)}): pass threshold='tune' (--split {split} --threshold tune), the best on the "
-                    "gold that it is evaluated by, which flatters, or a number."
-                )
-            if split == train_split:
-                raise ValueError(
-                    f"a threshold must come from text that is not evaluated by it: got split {split!r} for both; "
-                    "choose another split, or threshold='tune'."
-                )
+            _check_train_split(spec, train_split, split)
             train = {pair: read(pair, train_split) for pair in wanted}
         corpora = {pair: read(pair, split) for pair in wanted}
         return cls(corpora, train=train, train_split=threshold_source, split=split, **options)
 
     def sign(self, use: ModelUse) -> str:
         """Return the signature; its eight hex digits identify all texts and gold pairs."""
-        content = [[pair, *corpus] for part in (self.corpora, self.train or {}) for pair, corpus in part.items()]
+        content = [[pair, *corpus] for pair, corpus in self.corpora.items()]
+        content += [[pair, *corpus] for pair, corpus in (self.train or {}).items()]
         return sign_use(
             "bucc",
             pairs=self.corpora,
@@ -230,12 +226,20 @@ class BuccEvaluator(SignedEvaluator):
         """Encode, mine, choose thresholds and compare with the gold."""
         mined = self.mined(model, self.corpora)
         histograms = {pair: score_histogram(pairs) for pair, pairs in mined.items() if len(pairs.scores)}
-        train = None if self.train is None else self.mined(model, self.train)
-        ordered = None if train is None else [train[pair] for pair in mined]
-        thresholds, _ = row_thresholds(list(mined.values()), threshold=self.threshold, train=ordered)
-        values = {pair: pairs.at(limit) for (pair, pairs), limit in zip(mined.items(), thresholds)}
-        metrics = {f"{pair}_{key}": value for pair, own in values.items() for key, value in own.items()}
-        means = {key: sum(own[key] for own in values.values()) / len(values) for key in MINING_MEASURES[:3]}
+        train: list[EvaluatedPairs] | None = None
+        if self.train is not None:
+            mined_from_train = self.mined(model, self.train)
+            train = [mined_from_train[pair] for pair in mined]
+        thresholds, _ = row_thresholds(list(mined.values()), threshold=self.threshold, train=train)
+
+        values: dict[str, dict[str, float]] = {}
+        metrics: dict[str, float] = {}
+        for (pair, pairs), threshold in zip(mined.items(), thresholds):
+            values[pair] = pairs.at(threshold)
+            metrics |= {f"{pair}_{measure}": value for measure, value in values[pair].items()}
+        means: dict[str, float] = {}
+        for measure in MINING_MEASURES[:3]:
+            means[measure] = sum(row[measure] for row in values.values()) / len(values)
         columns, rows = mining_rows(values, means, self.threshold_source)
         use = ModelUse.of(model, self.languages)
         return BuccResult({**metrics, **means}, columns, rows, self.sign(use), histograms, use)
@@ -243,22 +247,42 @@ class BuccEvaluator(SignedEvaluator):
     @property
     def languages(self) -> list[str | None]:
         """Languages of both sides of each pair; ``None``: not known."""
-        return [code for pair in self.corpora for code in pair_languages(pair)]
+        codes: list[str | None] = []
+        for pair in self.corpora:
+            codes += pair_languages(pair)
+        return codes
 
     def mined(self, model: SentenceTransformer, corpora: Mapping[str, IndexedCorpus]) -> dict[str, EvaluatedPairs]:
         """Mine the corpora of each language pair; pairs are compared with the gold, whatever their scores."""
-        found = {}
+        evaluated = {}
         for pair, corpus in corpora.items():
             source, target = self.encode_columns(model, [corpus.source, corpus.target], pair_languages(pair))
             try:
                 pairs = mine(source, target, k=self.k, margin=self.margin, retrieval=self.retrieval)
             except ValueError as error:
                 raise ValueError(f"{pair}: {error}") from error
-            found[pair] = EvaluatedPairs(pairs.scores, correct_pairs(pairs, corpus.gold), len(corpus.gold))
-        return found
+            evaluated[pair] = EvaluatedPairs(pairs.scores, correct_pairs(pairs, corpus.gold), len(corpus.gold))
+        return evaluated
 
 
-def _other_splits(spec: str | Path, split: str) -> str:
+def _check_train_split(spec: str | Path, train_split: str, split: str) -> None:
+    """Raise ``ValueError`` unless ``train_split`` can give a threshold for ``split``."""
+    splits = [] if is_phrasebook(str(spec)) else gold_splits(spec)
+    if splits and train_split not in splits:
+        # XTREME publishes one split with gold, which BUCC's own is cut into.
+        raise ValueError(
+            f"a threshold comes from the split {train_split!r}, of which {spec} has no gold (but of "
+            f"{', '.join(splits)}): pass threshold='tune' (--split {split} --threshold tune), the best on the "
+            "gold that it is evaluated by, which flatters, or a number."
+        )
+    if split == train_split:
+        raise ValueError(
+            f"a threshold must come from text that is not evaluated by it: got split {split!r} for both; "
+            "choose another split, or threshold='tune'."
+        )
+
+
+def _name_other_splits(spec: str | Path, split: str) -> str:
     """Return what to pass for a folder whose gold is of another split, as a sentence."""
     splits = [other for other in gold_splits(spec) if other != split]
     if not splits:
@@ -277,17 +301,17 @@ def mining_rows(
         means: Precision, recall and F1, averaged over all pairs; counts are summed.
         threshold_source: Where the thresholds come from.
     """
-    columns = [Column("precision", "precision"), Column("recall", "recall"), Column("F1", "f1", picture=True)]
-    columns += [Column("threshold", percent=False, decimals=4)]
-    columns += [Column(name, percent=False, decimals=0) for name in ("mined", "correct", "gold")]
-    rows = [
-        Row(
-            pair,
-            [own[key] for key in MINING_MEASURES],
-            arguments={"threshold": own["threshold"], "threshold_source": threshold_source},
-        )
-        for pair, own in values.items()
+    columns = [
+        Column("precision", "precision"),
+        Column("recall", "recall"),
+        Column("F1", "f1", picture=True),
+        Column("threshold", percent=False, decimals=4),
     ]
+    columns += [Column(name, percent=False, decimals=0) for name in ("mined", "correct", "gold")]
+    rows: list[Row] = []
+    for pair, measures in values.items():
+        arguments = {"threshold": measures["threshold"], "threshold_source": threshold_source}
+        rows.append(Row(pair, [measures[key] for key in MINING_MEASURES], arguments=arguments))
     if len(rows) > 1:
         totals = dict(means)
         for key in MINING_MEASURES[4:]:  # counts; thresholds have neither a mean nor a sum
@@ -296,7 +320,8 @@ def mining_rows(
     return columns, rows
 
 
-def _indexed(corpus: BuccCorpus | Texts, name: str) -> IndexedCorpus:
+def _index_corpus(corpus: BuccCorpus | CorpusTexts, name: str) -> IndexedCorpus:
+    """Return the sentences of a corpus, and its gold as pairs of their indices."""
     if not isinstance(corpus, (tuple, BuccCorpus)):
         raise TypeError(
             f"{name} must be a BuccCorpus, or the tuple of two lists of sentences and the pairs of their rows: got "
@@ -306,10 +331,12 @@ def _indexed(corpus: BuccCorpus | Texts, name: str) -> IndexedCorpus:
         source, target, gold = corpus
         pairs = [(int(first), int(second)) for first, second in gold]
     else:
-        source, target = corpus.source, corpus.target
-        rows = [{own: row for row, own in enumerate(ids)} for ids in (corpus.source_ids, corpus.target_ids)]
-        pairs = [(rows[0][first], rows[1][second]) for first, second in corpus.gold or ()]
-    are_rows = all(0 <= one < len(source) and 0 <= other < len(target) for one, other in pairs)
+        source = corpus.source
+        target = corpus.target
+        source_rows = {sentence_id: row for row, sentence_id in enumerate(corpus.source_ids)}
+        target_rows = {sentence_id: row for row, sentence_id in enumerate(corpus.target_ids)}
+        pairs = [(source_rows[first], target_rows[second]) for first, second in corpus.gold or ()]
+    are_rows = all(0 <= first < len(source) and 0 <= second < len(target) for first, second in pairs)
     if not pairs or not are_rows or len({*pairs}) < len(pairs):
         raise ValueError(
             f"{name}: gold must be pairs of rows, counted from 0, each once and at least one: got {len(pairs)} for "
@@ -325,9 +352,9 @@ def _folder_name(path: Path) -> str:
     return f"{folder.parent.name}/{folder.name}" if split_pair(folder.name) else folder.name
 
 
-def _phrases(pair: str, split: str, *, sizes: Mapping[str, int]) -> Texts:
+def _make_phrases(pair: str, split: str, *, size: int, gold: int, seed: int) -> CorpusTexts:
     source, _, target = pair.partition("-")
-    texts = mining_phrases(source, target, split=split, **sizes)
+    texts = mining_phrases(source, target, split=split, size=size, gold=gold, seed=seed)
     return texts.source, texts.target, texts.gold
 
 
@@ -344,22 +371,27 @@ def publishable_thresholds(evaluator: BuccEvaluator, result: BuccResult) -> dict
         Thresholds by pair.
     """
     published = {}
-    # As mining notes it that names the languages of both sides.
-    center = {"center": "language"} if result.use.by_language else {}
-    rows = {row.label: row.values for row in result.rows}
+    model_options = dict(result.use.options)
+    if result.use.by_language:
+        # Mining that names the languages of both sides notes the same.
+        model_options = {"center": "language", **model_options}
+    rows: dict[str, list[Any]] = {row.label: row.values for row in result.rows}
     for pair, corpus in evaluator.corpora.items():
-        values: dict[str, Any] = dict(zip(MINING_MEASURES[:4], rows[pair]))
+        precision, recall, f1, threshold = rows[pair][:4]  # in the order of MINING_MEASURES
         try:
             if evaluator.threshold == "tune" or (evaluator.train or {}).get(pair) == corpus:
                 raise ValueError("it was tuned on the gold that it was evaluated by")
             canonical_pair(pair)
             published[pair] = PublishedThreshold(
-                **values,
+                threshold=threshold,
+                precision=precision,
+                recall=recall,
+                f1=f1,
                 margin=evaluator.margin,
                 k=evaluator.k,
                 retrieval=evaluator.retrieval,
                 signature=result.signature,
-                options={**center, **result.use.options},
+                options=model_options,
             )
         except ValueError as error:
             logger.warning("the threshold of %s is not published: %s", pair, str(error).rstrip("."))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -34,10 +34,10 @@ class EvaluationResult:
     """The result of an evaluation.
 
     Attributes:
-        metrics: What ``--json`` writes.
+        metrics: The metrics, as ``--json`` writes them.
         columns: Measures of the table.
         rows: A row for each language, pair of languages or average, with a value for each column.
-        signature: What the metrics depend on besides the model.
+        signature: Everything that the metrics depend on besides the model.
     """
 
     metrics: dict[str, Any]
@@ -56,8 +56,8 @@ class SavedResults:
 
     Attributes:
         task: Name of the evaluation, such as ``"tatoeba"``; see :data:`st_xling.hub.card_facts.TASKS`.
-        figures: What ``--json`` writes of the task; NaN and infinities, which JSON does not have, as ``None``.
-        signature: What they depend on besides the model.
+        figures: The metrics, as ``--json`` writes them; NaN and infinities, which JSON does not have, as ``None``.
+        signature: Everything that they depend on besides the model.
         command: The command that computes them.
         columns: Measures of the table.
         rows: Their values.
@@ -74,6 +74,7 @@ class SavedResults:
 
     @classmethod
     def of(cls, task: str, result: EvaluationResult, command: str) -> SavedResults:
+        """Describe a result of ``task`` that ``command`` computed."""
         return cls(task, result.metrics, result.signature, command, result.columns, result.rows)
 
     @property
@@ -111,12 +112,13 @@ def save_results(folder: str | Path, saved: SavedResults) -> Path:
         raise ValueError(f"results are saved with a model: there is no folder {folder}.")
     new = json.loads(json.dumps(finite(asdict(saved)), allow_nan=False))
 
-    def added(content: dict[str, Any]) -> dict[str, Any]:
+    def add_evaluation(content: dict[str, Any]) -> dict[str, Any]:
         _read_entries(content, path)
         entries = {(entry["task"], entry["signature"]): entry for entry in content.get(_LIST, [])}
-        return {**content, _LIST: [*{**entries, (saved.task, saved.signature): new}.values()]}
+        entries[saved.task, saved.signature] = new
+        return {**content, _LIST: list(entries.values())}
 
-    update_json_object(path, added)
+    update_json_object(path, add_evaluation)
     return path
 
 
@@ -132,9 +134,11 @@ def _read_entries(content: dict[str, Any], path: Path) -> list[SavedResults]:
     results = []
     try:
         for entry in content.get(_LIST, []):
-            columns = [Column(**_known(column, Column)) for column in entry["columns"]]
-            rows = [Row(**_known(row, Row)) for row in entry["rows"]]
-            results.append(SavedResults(**{**_known(entry, SavedResults), "columns": columns, "rows": rows}))
+            columns = [Column(**_select_fields(column, Column)) for column in entry["columns"]]
+            rows = [Row(**_select_fields(row, Row)) for row in entry["rows"]]
+            values = _select_fields(entry, SavedResults)
+            values.update(columns=columns, rows=rows)
+            results.append(SavedResults(**values))
     except (KeyError, TypeError) as error:
         raise ValueError(
             f"{path}: expected evaluations as st-xling evaluate --keep writes them, got one with other keys ({error}); "
@@ -143,8 +147,8 @@ def _read_entries(content: dict[str, Any], path: Path) -> list[SavedResults]:
     return results
 
 
-def _known(entry: Mapping[str, Any], kind: Any) -> dict[str, Any]:
-    """Return what ``kind`` has a field for: a later version may save more, which stays in the file."""
+def _select_fields(entry: Mapping[str, Any], kind: type[Column | Row | SavedResults]) -> dict[str, Any]:
+    """Return the values that ``kind`` has a field for: a later version may save more, which stays in the file."""
     names = {field.name for field in fields(kind)}
     return {name: value for name, value in entry.items() if name in names}
 
@@ -188,21 +192,17 @@ def to_mteb(
     mteb: Any = require("mteb", "writing results for mteb", extra="mteb")
     bitext = mteb.get_task(task)
     subsets = bitext.metadata.hf_subsets_to_langscripts
-    languages = {subset: tuple(canonical_language(code) for code in codes) for subset, codes in subsets.items()}
-    alike = Counter(languages.values())
+    languages = {subset: tuple(map(canonical_language, codes)) for subset, codes in subsets.items()}
+    subsets_per_pair = Counter(languages.values())
     scores = {}
     for subset, pair in languages.items():
         spellings = [tuple(subset.split("-", 1))]
-        if alike[pair] == 1:  # else they differ in script alone, which only the whole name has
+        if subsets_per_pair[pair] == 1:  # otherwise subsets differ only in script, which only the full name has
             spellings += [pair, tuple(map(hub_language, pair))]
-        for key, f1 in results.items():
-            name = key.removesuffix("_weighted_f1")
-            accuracy = results.get(f"{name}_accuracy", results.get(f"{name}_p@1"))
-            # A metric begins with any name of its evaluator.
-            endings = [f"_{ending}" for one in spellings if len(one) == 2 for ending in _names(*one)]
-            if name != key and accuracy is not None and f"_{name}".endswith(tuple(endings)):
-                scores[subset] = {"f1": f1, "accuracy": accuracy, "recall": accuracy, "main_score": f1}
-                break
+        scored = _find_subset_scores(results, spellings)
+        if scored is not None:
+            f1, accuracy = scored
+            scores[subset] = {"f1": f1, "accuracy": accuracy, "recall": accuracy, "main_score": f1}
     if not scores:
         raise ValueError(
             f"no result is of a pair of {task}, such as {', '.join([*subsets][:3])}; evaluate these with "
@@ -215,8 +215,33 @@ def to_mteb(
     return Path(cache.get_task_result_path(task, model_name, revision))
 
 
-def _names(source: str, target: str) -> list[str]:
+def _find_subset_scores(
+    results: Mapping[str, float], spellings: Sequence[tuple[str, ...]]
+) -> tuple[float, float] | None:
+    """Return F1 and accuracy of a pair of languages; ``None`` if it was not evaluated.
+
+    Args:
+        results: Metrics of an evaluator.
+        spellings: The ways in which the pair of languages may be written.
+    """
+    endings: list[str] = []
+    for spelling in spellings:
+        if len(spelling) == 2:
+            # A metric begins with any name of its evaluator.
+            endings += [f"_{name}" for name in _metric_names(*spelling)]
+    for key, f1 in results.items():
+        name = key.removesuffix("_weighted_f1")
+        accuracy = results.get(f"{name}_accuracy", results.get(f"{name}_p@1"))
+        if name != key and accuracy is not None and f"_{name}".endswith(tuple(endings)):
+            return f1, accuracy
+    return None
+
+
+def _metric_names(source: str, target: str) -> list[str]:
     """Return the metrics of searching ``target`` for the translations of ``source``, without the evaluator's name."""
     names = [f"{source}-{target}_source_to_target", f"{target}-{source}_target_to_source"]
-    names += [f"{source}_to_en"] if target == "eng" else []
-    return names + ([f"{target}_from_en"] if source == "eng" else [])
+    if target == "eng":
+        names.append(f"{source}_to_en")
+    if source == "eng":
+        names.append(f"{target}_from_en")
+    return names

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-Pairs: TypeAlias = "Mapping[str, tuple[Sequence[str], Sequence[str]] | Dataset]"
+#: Language, or pair of languages, to texts that are aligned line by line.
+AlignedTexts: TypeAlias = "Mapping[str, tuple[Sequence[str], Sequence[str]] | Dataset]"
 
 _LASER112 = (
     "afr amh ang ara arq arz ast awa aze bel ben ber bos bre bul cat cbk ceb ces cha cmn cor csb cym dan deu dsb dtp "
@@ -60,7 +61,7 @@ DIRECTIONS = ("source_to_target", "target_to_source", "mean")
 
 
 def resolve_languages(names_or_group: str | Iterable[str]) -> tuple[str, ...]:
-    """Three-letter codes for a group, a language, a comma-separated list of them, or an iterable of them.
+    """Return the three-letter codes for a group, a language, a comma-separated list of them, or an iterable of them.
 
     Args:
         names_or_group: ``"xtreme36"``, ``"de"``, ``"de,fra"``, ``["xnli14", "et"]``.
@@ -92,17 +93,18 @@ def resolve_languages(names_or_group: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(codes)
 
 
-def aligned_pairs(pairs: Pairs) -> dict[str, tuple[list[str], list[str]]]:
+def aligned_pairs(pairs: AlignedTexts) -> dict[str, tuple[list[str], list[str]]]:
     """Return canonical code → two lists of equal length, in alphabetical order; all faults in one error."""
     check_by_name("pairs", pairs, "pairs={'de': dataset}, or the two lists of texts in place of the data set")
     aligned: dict[str, tuple[list[str], list[str]]] = {}
-    languages, faults = distinct_codes(pairs), []
+    languages = distinct_codes(pairs)
+    faults: list[str] = []
     for code, sides in pairs.items():
         if languages[code] in aligned:
             faults.append(f"{code} and another code both mean {languages[code]}; keep one.")
         if not isinstance(sides, (tuple, list)):
-            sides = labeled_pairs({f"{code}-en": sides})[f"{code}-en"]
-            sides = sides["source"], sides["target"]
+            dataset = labeled_pairs({f"{code}-en": sides})[f"{code}-en"]
+            sides = (dataset["source"], dataset["target"])
         if len(sides) != 2 or any(isinstance(side, str) for side in sides):
             raise ValueError(
                 f"pairs must hold two lists of texts for {code}, aligned line by line: got a {type(sides).__name__} of "
@@ -131,8 +133,11 @@ def count_repeats(pairs: Mapping[str, tuple[Sequence[str], Sequence[str]]], name
         >>> count_repeats({"deu": (["Ja.", "Nein.", "Ja."], ["Yes.", "No.", "Yes."]), "fra": (["Oui."], ["Yes."])}, "x")
         {'deu': 2}
     """
-    counts = {code: sum(len(side) - len(set(side)) for side in sides) for code, sides in pairs.items()}
-    repeats = {code: count for code, count in counts.items() if count}
+    repeats: dict[str, int] = {}
+    for code, sides in pairs.items():
+        count = sum(len(side) - len(set(side)) for side in sides)
+        if count:
+            repeats[code] = count
     if repeats:
         listed = ", ".join(f"{code} {count:,}" for code, count in repeats.items())
         logger.warning("%s: repeated sentences, of which a search finds only one: %s", name, listed)
@@ -150,7 +155,7 @@ class _PairsEvaluator(SignedEvaluator):
 
     languages: dict[str, tuple[str | None, str | None]]
 
-    def __init__(self, pairs: Pairs, primary: str, **options: Unpack[EvaluatorOptions]) -> None:
+    def __init__(self, pairs: AlignedTexts, primary: str, **options: Unpack[EvaluatorOptions]) -> None:
         super().__init__(primary, **options)
         self.pairs = aligned_pairs(pairs)
         self.repeats = count_repeats(self.pairs, self.data_name)
@@ -168,15 +173,20 @@ class _PairsEvaluator(SignedEvaluator):
         )
 
     def columns(self) -> tuple[list[list[str]], list[str | None]]:
-        """Source and target texts of each pair, and their languages."""
-        texts = [side for sides in self.pairs.values() for side in sides]
-        return texts, [language for pair in self.pairs for language in self.languages[pair]]
+        """Return the source and the target texts of each pair, one after the other, and their languages."""
+        texts: list[list[str]] = []
+        languages: list[str | None] = []
+        for pair, sides in self.pairs.items():
+            texts += sides
+            languages += self.languages[pair]
+        return texts, languages
 
     def measure(self, model: SentenceTransformer) -> EvaluationResult:
         """Encode, match both ways and average."""
         texts, languages = self.columns()
         columns = self.encode_columns(model, texts, languages)
-        vectors = dict(zip(self.pairs, zip(columns[::2], columns[1::2])))
+        sides = zip(columns[::2], columns[1::2])
+        vectors = dict(zip(self.pairs, sides))
         return self.measure_vectors(vectors, use=ModelUse.of(model, languages))
 
     def measure_vectors(
@@ -185,7 +195,7 @@ class _PairsEvaluator(SignedEvaluator):
         """Match vectors and average.
 
         Args:
-            vectors: Of both sides of each of ``pairs``. *Shape of each:* ``(pairs, dim)``
+            vectors: Embeddings of both sides of each of ``pairs``. *Shape of each:* ``(pairs, dim)``
             use: How the model made them, for the signature; by default nothing is known of it.
         """
         raise NotImplementedError
@@ -194,19 +204,23 @@ class _PairsEvaluator(SignedEvaluator):
         self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]], directions: Sequence[str]
     ) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], dict[str, float]]:
         """Return the nearest sentences of each language, both ways; and the metrics that both evaluators have."""
-        found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        matches: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         metrics: dict[str, float] = {f"{name}_repeats": count for name, count in self.repeats.items()}
         for name, (source, target) in vectors.items():
             try:
-                found[name] = nearest(source, target), nearest(target, source)
+                matches[name] = nearest(source, target), nearest(target, source)
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from error
-            metrics |= {f"{name}_{way}_weighted_f1": weighted_f1(own) for way, own in zip(directions, found[name])}
-        return found, metrics
+            for direction, indices in zip(directions, matches[name]):
+                metrics[f"{name}_{direction}_weighted_f1"] = weighted_f1(indices)
+        return matches, metrics
 
     def row(self, name: str, values: Sequence[float]) -> Row:
-        repeats = {"repeats": self.repeats[name]} if name in self.repeats else {}
-        return Row(name, [*values], arguments={"sentences": len(self.pairs[name][0]), **repeats})
+        """Return the row of a language or a pair of languages, with the number of its sentences."""
+        arguments = {"sentences": len(self.pairs[name][0])}
+        if name in self.repeats:
+            arguments["repeats"] = self.repeats[name]
+        return Row(name, [*values], arguments=arguments)
 
 
 class TatoebaEvaluator(_PairsEvaluator):
@@ -218,10 +232,11 @@ class TatoebaEvaluator(_PairsEvaluator):
     Args:
         pairs: Language code to aligned texts, the language first and English second: two lists, or a ``Dataset`` with
             columns ``source`` and ``target``. Known two-letter codes become three-letter ones.
-        options: Of every evaluator, such as ``batch_size``: see :class:`~st_xling.evaluation.base.SignedEvaluator`.
+        options: Options of every evaluator, such as ``batch_size``: see
+            :class:`~st_xling.evaluation.base.SignedEvaluator`.
     Returns:
         From a call, fractions in [0, 1]: ``{name}_{language}_to_en_accuracy`` and ``..._from_en_accuracy``; for each
-        of :data:`~st_xling.evaluation.TATOEBA_GROUPS` of which all languages are there and, without a label, for all
+        of :data:`~st_xling.evaluation.TATOEBA_GROUPS` whose languages are all present and, without a label, for all
         languages also ``..._mean_accuracy``. ``{name}_mean_accuracy`` is the primary metric.
         ``{name}_{language}_to_en_weighted_f1`` and ``..._from_en_weighted_f1`` are mteb's measure, see
         :func:`~st_xling.evaluation.weighted_f1` and :func:`~st_xling.evaluation.to_mteb`. Where sentences repeat
@@ -241,7 +256,7 @@ class TatoebaEvaluator(_PairsEvaluator):
     task = "tatoeba"
     title = "Translation Retrieval"
 
-    def __init__(self, pairs: Pairs, **options: Unpack[EvaluatorOptions]) -> None:
+    def __init__(self, pairs: AlignedTexts, **options: Unpack[EvaluatorOptions]) -> None:
         super().__init__(pairs, "mean_accuracy", **options)
         self.groups = {name: members for name, members in TATOEBA_GROUPS.items() if {*members} <= {*self.pairs}}
         self.languages = {code: (code, "eng") for code in self.pairs}
@@ -254,19 +269,36 @@ class TatoebaEvaluator(_PairsEvaluator):
     def measure_vectors(
         self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]], *, use: ModelUse = NO_MODEL
     ) -> EvaluationResult:
-        found, metrics = self.matched(vectors, ("to_en", "from_en"))
-        accuracies, rows = {}, []
-        for language, both in found.items():
-            ways = accuracies[language] = [float(np.mean(own == np.arange(len(own)))) for own in both]
-            metrics |= {f"{language}_{way}_en_accuracy": value for way, value in zip(("to", "from"), ways)}
-            rows.append(self.row(language, [*ways, sum(ways) / 2]))
+        matches, metrics = self.matched(vectors, ("to_en", "from_en"))
+        accuracies: dict[str, tuple[float, float]] = {}
+        rows: list[Row] = []
+        for language, (to_indices, from_indices) in matches.items():
+            to_en = _accuracy(to_indices)
+            from_en = _accuracy(from_indices)
+            accuracies[language] = (to_en, from_en)
+            metrics[f"{language}_to_en_accuracy"] = to_en
+            metrics[f"{language}_from_en_accuracy"] = from_en
+            rows.append(self.row(language, [to_en, from_en, (to_en + from_en) / 2]))
+
+        # The group of all languages has no name.
         for group, members in {**self.groups, "": [*self.pairs]}.items():
-            to_en, from_en = (sum(accuracies[member][way] for member in members) / len(members) for way in (0, 1))
+            to_en = sum(accuracies[member][0] for member in members) / len(members)
+            from_en = sum(accuracies[member][1] for member in members) / len(members)
             averages = {"to_en": to_en, "from_en": from_en, "mean": (to_en + from_en) / 2}
-            metrics |= {f"{group}_{way}_accuracy".lstrip("_"): value for way, value in averages.items()}
+            for direction, value in averages.items():
+                metrics[f"{group}_{direction}_accuracy".lstrip("_")] = value
             rows.append(Row(group or "all", [*averages.values()], average=True))
-        columns = [Column(f"{way} English", "accuracy", picture=True) for way in ("to", "from")]
-        return EvaluationResult(metrics, [*columns, Column("mean")], rows, self.sign(use))
+        columns = [
+            Column("to English", "accuracy", picture=True),
+            Column("from English", "accuracy", picture=True),
+            Column("mean"),
+        ]
+        return EvaluationResult(metrics, columns, rows, self.sign(use))
+
+
+def _accuracy(indices: np.ndarray) -> float:
+    """Return the share of sentences whose nearest sentence is the one of the same index."""
+    return float(np.mean(indices == np.arange(len(indices))))
 
 
 class PrecisionEvaluator(_PairsEvaluator):
@@ -277,7 +309,8 @@ class PrecisionEvaluator(_PairsEvaluator):
             ``target``. Its columns of languages, else the name, say what languages they are: a model centered by
             language (:class:`~st_xling.models.normalization.Centering`) encodes each side by the route of its language.
         at: Values of N.
-        options: Of every evaluator, such as ``batch_size``: see :class:`~st_xling.evaluation.base.SignedEvaluator`.
+        options: Options of every evaluator, such as ``batch_size``: see
+            :class:`~st_xling.evaluation.base.SignedEvaluator`.
     Returns:
         From a call, fractions in [0, 1]: ``{name}_{pair}_source_to_target_p@1``, ``..._target_to_source_p@1`` and
         ``..._mean_p@1``; the same without a pair, averaged over pairs. ``{name}_mean_p@{first N}`` is the primary one.
@@ -296,13 +329,13 @@ class PrecisionEvaluator(_PairsEvaluator):
     task = "precision"
     title = "Translation Matching"
 
-    def __init__(self, pairs: Pairs, *, at: Sequence[int] = (1, 5), **options: Unpack[EvaluatorOptions]) -> None:
+    def __init__(self, pairs: AlignedTexts, *, at: Sequence[int] = (1, 5), **options: Unpack[EvaluatorOptions]) -> None:
         if not at or min(at) < 1:
             raise ValueError(f"at must hold numbers of candidates, 1 or more: got {tuple(at)}.")
         self.at = tuple(at)
         self.primary_measure = f"mean_p@{self.at[0]}"
         super().__init__(pairs, self.primary_measure, **options)
-        self.languages = {name: _languages(code, pairs[code]) for code, name in distinct_codes(pairs).items()}
+        self.languages = {name: _side_languages(code, pairs[code]) for code, name in distinct_codes(pairs).items()}
 
     def sign(self, use: ModelUse) -> str:
         """Return the signature; its eight hex digits identify pairs, texts and order."""
@@ -312,28 +345,46 @@ class PrecisionEvaluator(_PairsEvaluator):
         self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]], *, use: ModelUse = NO_MODEL
     ) -> EvaluationResult:
         _, metrics = self.matched(vectors, DIRECTIONS[:2])
-        ways = {pair: precision_at(*sides, at=self.at) for pair, sides in vectors.items()}
-        values = {pair: [way[n] for n in self.at for way in both] for pair, both in ways.items()}
+        # Pair → P@N forward and backward of the first N, of the second, and so on: a value for each column.
+        values: dict[str, list[float]] = {}
+        for pair, (source, target) in vectors.items():
+            forward, backward = precision_at(source, target, at=self.at)
+            values[pair] = []
+            for n in self.at:
+                values[pair] += [forward[n], backward[n]]
         means = [sum(column) / len(column) for column in zip(*values.values())]
-        for stem, own in {**{f"{pair}_": own for pair, own in values.items()}, "": means}.items():
-            for n, forward, backward in zip(self.at, own[::2], own[1::2]):
-                both_ways = (forward, backward, (forward + backward) / 2)
-                metrics |= {f"{stem}{way}_p@{n}": value for way, value in zip(DIRECTIONS, both_ways)}
-        columns = [
-            Column(f"P@{n} {arrow}", f"precision_at_{n}", picture=n == self.at[0]) for n in self.at for arrow in "→←"
-        ]
-        rows = [self.row(pair, own) for pair, own in values.items()]
+
+        for pair, row in values.items():
+            metrics |= self._name_precisions(f"{pair}_", row)
+        metrics |= self._name_precisions("", means)
+        columns: list[Column] = []
+        for n in self.at:
+            columns += [Column(f"P@{n} {arrow}", f"precision_at_{n}", picture=n == self.at[0]) for arrow in "→←"]
+        rows = [self.row(pair, row) for pair, row in values.items()]
         if len(rows) > 1:
             rows.append(Row("all", [*means], average=True))
         return EvaluationResult(metrics, columns, rows, self.sign(use))
 
+    def _name_precisions(self, prefix: str, row: Sequence[float]) -> dict[str, float]:
+        """Return the metrics of a row of the table, with the mean of both directions."""
+        metrics: dict[str, float] = {}
+        for n, forward, backward in zip(self.at, row[::2], row[1::2]):
+            both_ways = (forward, backward, (forward + backward) / 2)
+            for direction, value in zip(DIRECTIONS, both_ways):
+                metrics[f"{prefix}{direction}_p@{n}"] = value
+        return metrics
 
-def _languages(name: str, pairs: Any) -> tuple[str | None, str | None]:
+
+def _side_languages(name: str, pairs: Any) -> tuple[str | None, str | None]:
+    """Return the languages of both sides; ``None``: not known, or several."""
     # Lists have no columns of languages: then the name, such as zh-vi, names them.
     if not {"source_language", "target_language"} <= set(getattr(pairs, "column_names", None) or ()):
         return pair_languages(name)
-    source, target = (pairs.unique(f"{side}_language") for side in ("source", "target"))
-    return source[0] if len(source) == 1 else None, target[0] if len(target) == 1 else None
+    source_codes = pairs.unique("source_language")
+    target_codes = pairs.unique("target_language")
+    source = source_codes[0] if len(source_codes) == 1 else None
+    target = target_codes[0] if len(target_codes) == 1 else None
+    return source, target
 
 
 def load_english_pairs(
@@ -356,40 +407,61 @@ def load_english_pairs(
             comes twice or is asked for and not there.
         FileNotFoundError, ValueError: As ``read_tatoeba`` and ``load_data_specs``.
     """
-    given = [str(spec) for spec in specs]
+    names = [str(spec) for spec in specs]
     wanted = None if languages is None else resolve_languages(languages)
     pairs: dict[str, tuple[list[str], list[str]]] = {}
-    for spec in given:
+    for spec in names:
         if _is_tatoeba(spec):
-            parsed = parse_spec(spec, {}, forms="FOLDER or FOLDER?size=500&seed=0")
-            # One folder: its own reader picks the languages, and names those it lacks.
-            asked = wanted if len(given) == 1 else None
-            if parsed.path.is_dir():
-                sets = read_tatoeba(parsed.path, asked)
-            else:
-                codes = asked or hub_languages("tatoeba")
-                sets = {code: load_pairs("tatoeba", source_language=code, target_language="eng") for code in codes}
-            size, seed = parsed.sample
-            sets = {code: sample_rows(rows, size, seed=seed, where=f"{spec} ({code})") for code, rows in sets.items()}
-            more = {code: (rows["source"][:], rows["target"][:]) for code, rows in sets.items()}
+            # One folder: its own reader selects the languages, and names those it lacks.
+            languages_to_read = wanted if len(names) == 1 else None
+            sets = _read_tatoeba_spec(spec, languages_to_read)
         else:
-            read = load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines, identify=True)
-            more = dict(_with_english(name, rows) for name, rows in read.items())
-        known = set(map(canonical_code, pairs))
-        if twice := [code for code in map(canonical_code, more) if code in known]:
+            datasets = load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines, identify=True)
+            sets = dict(_put_english_second(name, rows) for name, rows in datasets.items())
+        earlier_codes = set(map(canonical_code, pairs))
+        twice = [code for code in map(canonical_code, sets) if code in earlier_codes]
+        if twice:
             raise ValueError(f"expected one test set a language: got another for {', '.join(twice)} in {spec!r}.")
-        pairs |= more
+        pairs |= sets
+
     pairs = {name: pairs[code] for code, name in distinct_codes(pairs).items()}
     if wanted is not None:
-        if absent := [code for code in wanted if code not in map(canonical_language, pairs)]:
-            raise ValueError(f"expected languages out of {', '.join(pairs)}: got {', '.join(absent)}; leave these out.")
-        pairs = {code: pairs[code] for one in wanted for code in pairs if canonical_language(code) == one}
-    if all(map(_is_benchmark, given)):
-        samples = {parse_spec(spec, {}).sample for spec in given}
-        # A sample is not the benchmark, and must not be published under its name.
-        sampled = [f"tatoeba-{size}-seed{seed}" for size, seed in samples if size is not None]
-        return pairs, "+".join(sorted(sampled)) or "tatoeba"
-    return pairs, data_name(given, split="test")
+        pairs = _select_languages(pairs, wanted)
+    if not all(map(_is_benchmark, names)):
+        return pairs, data_name(names, split="test")
+    # A sample is not the benchmark, and must not be published under its name.
+    samples = {parse_spec(spec, {}).sample for spec in names}
+    sample_names = [f"tatoeba-{size}-seed{seed}" for size, seed in samples if size is not None]
+    return pairs, "+".join(sorted(sample_names)) or "tatoeba"
+
+
+def _read_tatoeba_spec(spec: str, languages: Sequence[str] | None) -> dict[str, tuple[list[str], list[str]]]:
+    """Read Tatoeba's files, or those on the Hub, or a sample of each language."""
+    parsed = parse_spec(spec, {}, forms="FOLDER or FOLDER?size=500&seed=0")
+    if parsed.path.is_dir():
+        datasets = read_tatoeba(parsed.path, languages)
+    else:
+        codes = languages or hub_languages("tatoeba")
+        datasets = {code: load_pairs("tatoeba", source_language=code, target_language="eng") for code in codes}
+    size, seed = parsed.sample
+    sets: dict[str, tuple[list[str], list[str]]] = {}
+    for code, dataset in datasets.items():
+        rows = sample_rows(dataset, size, seed=seed, where=f"{spec} ({code})")
+        sets[code] = (rows["source"][:], rows["target"][:])
+    return sets
+
+
+def _select_languages(
+    pairs: Mapping[str, tuple[list[str], list[str]]], wanted: Sequence[str]
+) -> dict[str, tuple[list[str], list[str]]]:
+    """Return the texts of the wanted languages, in their order; one language may have several scripts."""
+    absent = [code for code in wanted if code not in map(canonical_language, pairs)]
+    if absent:
+        raise ValueError(f"expected languages out of {', '.join(pairs)}: got {', '.join(absent)}; leave these out.")
+    selected: dict[str, tuple[list[str], list[str]]] = {}
+    for language in wanted:
+        selected |= {code: sides for code, sides in pairs.items() if canonical_language(code) == language}
+    return selected
 
 
 def _is_benchmark(spec: str) -> bool:
@@ -410,16 +482,17 @@ def _is_tatoeba(spec: str) -> bool:
     return any(path.glob("tatoeba.*-eng.*")) if path.is_dir() else location == "tatoeba"
 
 
-def _with_english(name: str, rows: Dataset) -> tuple[str, tuple[list[str], list[str]]]:
-    """The other language's code, its texts and the English ones."""
-    sides = [rows.unique(f"{side}_language") for side in ("source", "target")]
-    shown = "-".join("/".join(codes) for codes in sides)
-    codes = [codes[0] for codes in sides if len(codes) == 1]
+def _put_english_second(name: str, rows: Dataset) -> tuple[str, tuple[list[str], list[str]]]:
+    """Return the code of the language that is paired with English, its texts and the English ones."""
+    codes_of_sides = [rows.unique(f"{side}_language") for side in ("source", "target")]
+    shown = "-".join("/".join(codes) for codes in codes_of_sides)
+    codes = [codes[0] for codes in codes_of_sides if len(codes) == 1]
     english = [canonical_language(code) == "eng" for code in codes]
     if len(codes) != 2 or UNKNOWN in codes or sum(english) != 1:
         raise ValueError(
             f"expected one language with English, named as in de-en=PATH: {name} is {shown}; other pairs are for "
             "st-xling evaluate precision."
         )
-    first, second = rows["source"][:], rows["target"][:]
-    return (codes[1], (second, first)) if english[0] else (codes[0], (first, second))
+    source = rows["source"][:]
+    target = rows["target"][:]
+    return (codes[1], (target, source)) if english[0] else (codes[0], (source, target))
