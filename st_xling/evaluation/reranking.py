@@ -31,11 +31,11 @@ class RerankingReport:
     Attributes:
         overall: Measure → ``mean``, ``low`` and ``high`` end of its interval, with all candidates of a query ranked
             together; and ``n_queries``, ``n_without_relevant``.
-        matrix: Query language → passage language → the same with only that language's candidates ranked.
-        counts: What the measures leave out or count as failed, by name: see
+        matrix: Query language → passage language → the same, with only the candidates of that language ranked.
+        counts: Number of queries and passages that the measures skip or count as failed, by name: see
             :class:`~st_xling.evaluation.RerankingEvaluator`.
         examples: Queries with their best passages, numbered from 1, as :func:`examples_text` takes them.
-        signature: What the measures depend on besides the model.
+        signature: Everything that the measures depend on besides the model.
     """
 
     overall: dict[str, Any]
@@ -52,11 +52,14 @@ class RerankingReport:
     def metrics(self) -> dict[str, float]:
         """Return all flat: ``{measure}``, ``_low`` and ``_high``, the counts, ``{query}-{passage}_{measure}``."""
         flat = {name: self.overall[name]["mean"] for name in self.names}
-        flat |= {f"{name}_{end}": self.overall[name][end] for name in self.names for end in ("low", "high")}
+        for name in self.names:
+            flat[f"{name}_low"] = self.overall[name]["low"]
+            flat[f"{name}_high"] = self.overall[name]["high"]
         flat |= self.counts
-        for language, row in self.matrix.items():
-            for other, cell in row.items():
-                flat |= {f"{language}-{other}_{name}": cell[name]["mean"] for name in self.names}
+        for query_language, cells in self.matrix.items():
+            for passage_language, cell in cells.items():
+                pair = f"{query_language}-{passage_language}"
+                flat |= {f"{pair}_{name}": cell[name]["mean"] for name in self.names}
         return flat
 
     def rows(self) -> tuple[list[Column], list[Row]]:
@@ -65,12 +68,14 @@ class RerankingReport:
         for name in self.names:
             title = name if name.startswith("acc") else name.upper()
             columns.append(Column(title, name.replace("acc@", "accuracy_at_"), picture=name == "acc@1"))
-        own = [self.overall[name] for name in self.names]
-        ends = [[each["low"], each["high"]] for each in own]
-        rows = [Row("all", [each["mean"] for each in own], average=True, intervals=ends)]
-        for query, cells in self.matrix.items():
-            for other, cell in cells.items():
-                rows.append(Row(f"{query} → {other}", [cell[name]["mean"] for name in self.names]))
+        measures = [self.overall[name] for name in self.names]
+        means = [measure["mean"] for measure in measures]
+        intervals = [[measure["low"], measure["high"]] for measure in measures]
+        rows = [Row("all", means, average=True, intervals=intervals)]
+        for query_language, cells in self.matrix.items():
+            for passage_language, cell in cells.items():
+                means = [cell[name]["mean"] for name in self.names]
+                rows.append(Row(f"{query_language} → {passage_language}", means))
         return columns, rows
 
     def as_dict(self) -> dict[str, Any]:
@@ -83,24 +88,31 @@ class RerankingReport:
         width = max(map(len, self.names))
         lines = []
         for name in self.names:
-            mean, low, high = (100 * self.overall[name][key] for key in ("mean", "low", "high"))
-            lines.append(f"{name:<{width}}  {mean:5.1f}  ({low:.1f} to {high:.1f})")
-        lines += [f"{count:,} {name[2:].replace('_', ' ')}" for name, count in self.counts.items() if count]
+            measure = self.overall[name]
+            interval = f"({100 * measure['low']:.1f} to {100 * measure['high']:.1f})"
+            lines.append(f"{name:<{width}}  {100 * measure['mean']:5.1f}  {interval}")
+        for name, count in self.counts.items():
+            if count:
+                what = name.removeprefix("n_").replace("_", " ")
+                lines.append(f"{count:,} {what}")
         columns, rows = self.rows()
         lines += ["", format_rows("query → passages", columns, rows[1:])]
-        return "\n".join([*lines, "", examples_text({"best": self.examples})] if self.examples else lines)
+        if self.examples:
+            lines += ["", examples_text({"best": self.examples})]
+        return "\n".join(lines)
 
 
 def with_intervals(scores: RankingScores, *, samples: int = 1000, seed: int = 0) -> dict[str, Any]:
     """Return the measures, each with the ends of its bootstrap interval, and the counts, for JSON."""
-    low, high = bootstrap_interval(scores.per_query, samples=samples, seed=seed)
-    ends = zip(scores.means.items(), low.tolist(), high.tolist())
-    intervals = {name: {"mean": mean, "low": least, "high": most} for (name, mean), least, most in ends}
-    return {**scores.as_dict(), **intervals}
+    lows, highs = bootstrap_interval(scores.per_query, samples=samples, seed=seed)
+    content = scores.as_dict()
+    for (name, mean), low, high in zip(scores.means.items(), lows.tolist(), highs.tolist()):
+        content[name] = {"mean": mean, "low": low, "high": high}
+    return content
 
 
 def examples_text(examples: Mapping[str, Mapping[str, Mapping[str, Any]]], *, width: int = 100) -> str:
-    """Each query with its best passages by one or several models, the relevant ones marked (XPR, table 5).
+    """Format each query with its best passages by one or several models, the relevant ones marked (XPR, table 5).
 
     Args:
         examples: Label of a model → number of the query → ``query``, ``language``, ``rank`` of the first relevant
@@ -112,10 +124,12 @@ def examples_text(examples: Mapping[str, Mapping[str, Mapping[str, Any]]], *, wi
         lines.append(f"{number}. {first['language']}: {' '.join(first['query'].split())}")
         for label, of_model in examples.items():
             lines.append(f"   {label} (relevant: {of_model[number]['rank'] or 'none'})")
-            for place, passage in enumerate(of_model[number]["passages"], 1):
+            for rank, passage in enumerate(of_model[number]["passages"], 1):
                 text = " ".join(passage["text"].split())
-                text = text if len(text) <= width else f"{text[: width - 1]}…"
-                lines.append(f"   {'*' if passage['relevant'] else ' '} {place}. {passage['language']}: {text}")
+                if len(text) > width:
+                    text = f"{text[: width - 1]}…"
+                mark = "*" if passage["relevant"] else " "
+                lines.append(f"   {mark} {rank}. {passage['language']}: {text}")
     return "\n".join(lines)
 
 
@@ -181,32 +195,30 @@ class RerankingEvaluator(SignedEvaluator):
         self.autocast: Autocast | None = autocast
 
     @cached_property
-    def _digest(self) -> str:  # made once: it reads all text
+    def _digest(self) -> str:  # cached: it reads all text
         # Each text once: the same few hundred passages are candidates of every query.
-        places: dict[str, int] = {}
-        rows = [
-            [
-                pool.query,
-                pool.query_language,
-                [places.setdefault(passage, len(places)) for passage in pool.passages],
-                list(pool.passage_languages),
-                [int(label) for label in pool.labels],
-            ]
-            for pool in self.pools
-        ]
-        return sha8([rows, list(places)])
+        passage_rows: dict[str, int] = {}
+        content: list[list[Any]] = []
+        for pool in self.pools:
+            passages = [passage_rows.setdefault(passage, len(passage_rows)) for passage in pool.passages]
+            labels = [int(label) for label in pool.labels]
+            content.append([pool.query, pool.query_language, passages, list(pool.passage_languages), labels])
+        return sha8([content, list(passage_rows)])
 
     def sign(self, use: ModelUse) -> str:
         """Return the signature; its eight hex digits identify texts, languages and labels."""
-        made = getattr(self.pools, "signature", "")
-        languages = [
-            f"queries:{','.join(sorted({pool.query_language for pool in self.pools}))}",
-            f"passages:{','.join(sorted({code for pool in self.pools for code in pool.passage_languages}))}",
-        ]
+        # Pools that were made from questions know how; others are described by their languages.
+        described = getattr(self.pools, "signature", "")
+        if not described:
+            query_languages = {pool.query_language for pool in self.pools}
+            passage_languages: set[str] = set()
+            for pool in self.pools:
+                passage_languages.update(pool.passage_languages)
+            described = f"queries:{','.join(sorted(query_languages))}|passages:{','.join(sorted(passage_languages))}"
         return sign_use(
             "reranking",
             f"n:{len(self.pools)}",
-            *([made] if made else languages),
+            described,
             cutoff="none",
             ties="pessimistic",
             no_relevant="skip",
@@ -230,14 +242,21 @@ class RerankingEvaluator(SignedEvaluator):
             token_budget=self.token_budget,
             autocast=self.autocast,
         )
+        pairs: list[tuple[str, str]] = []
+        for pool in self.pools:
+            pairs += [(pool.query, passage) for passage in pool.passages]
         # Scores come flat, pool after pool.
         ends = np.cumsum([len(pool.passages) for pool in self.pools])
-        pairs = [(pool.query, passage) for pool in self.pools for passage in pool.passages]
         scores = np.split(scorer.score(pairs, raw=True), ends[:-1])
+
         labels = [pool.labels for pool in self.pools]
         overall = ranking_scores(scores, labels)
-        languages = [pool.query_language for pool in self.pools], [pool.passage_languages for pool in self.pools]
-        matrix = ranking_matrix(scores, labels, *languages)
+        matrix = ranking_matrix(
+            scores,
+            labels,
+            [pool.query_language for pool in self.pools],
+            [pool.passage_languages for pool in self.pools],
+        )
         counts = {
             "n_queries": overall.n_queries,
             # Where pools leave such queries out, they still know how many.
@@ -245,29 +264,37 @@ class RerankingEvaluator(SignedEvaluator):
             "n_cut_passages": scorer.cut_passages,
             "n_long_queries": sum(len(row) > 0 and bool(np.isneginf(row).all()) for row in scores),
         }
-        cells = {
-            language: {other: with_intervals(cell, samples=self.samples, seed=self.seed) for other, cell in row.items()}
-            for language, row in matrix.items()
-        }
-        drawn = np.random.default_rng(self.seed).permutation(len(self.pools))[: self.n_examples]
-        examples = {
-            str(n): self._example(self.pools[place], scores[place]) for n, place in enumerate(drawn.tolist(), 1)
-        }
-        intervals = with_intervals(overall, samples=self.samples, seed=self.seed)
-        signature = self.sign(ModelUse(options=model_options(model)))
-        return RerankingReport(intervals, cells, counts, examples, signature)
+        matrix_with_intervals: dict[str, dict[str, dict[str, Any]]] = {}
+        for language, cells in matrix.items():
+            matrix_with_intervals[language] = {}
+            for passage_language, cell in cells.items():
+                cell_with_intervals = with_intervals(cell, samples=self.samples, seed=self.seed)
+                matrix_with_intervals[language][passage_language] = cell_with_intervals
 
-    def _example(self, pool: CandidatePool, scores: NDArray[np.float64]) -> dict[str, Any]:
-        """The best passages of a query, equal ones in the order in which they are ranked."""
+        drawn = np.random.default_rng(self.seed).permutation(len(self.pools))[: self.n_examples]
+        examples: dict[str, dict[str, Any]] = {}
+        for number, row in enumerate(drawn.tolist(), 1):
+            examples[str(number)] = self._describe_example(self.pools[row], scores[row])
+        return RerankingReport(
+            overall=with_intervals(overall, samples=self.samples, seed=self.seed),
+            matrix=matrix_with_intervals,
+            counts=counts,
+            examples=examples,
+            signature=self.sign(ModelUse(options=model_options(model))),
+        )
+
+    def _describe_example(self, pool: CandidatePool, scores: NDArray[np.float64]) -> dict[str, Any]:
+        """Return the best passages of a query, equal ones in the order in which they are ranked."""
         labels = np.asarray(pool.labels)
         order = np.lexsort((labels, -scores))
         relevant = np.flatnonzero(labels[order])
+        passages = [
+            {"text": pool.passages[i], "language": pool.passage_languages[i], "relevant": bool(labels[i])}
+            for i in order[:3].tolist()
+        ]
         return {
             "query": pool.query,
             "language": pool.query_language,
             "rank": int(relevant[0]) + 1 if len(relevant) else None,
-            "passages": [
-                {"text": pool.passages[i], "language": pool.passage_languages[i], "relevant": bool(labels[i])}
-                for i in order[:3].tolist()
-            ],
+            "passages": passages,
         }

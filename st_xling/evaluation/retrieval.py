@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,14 +47,15 @@ def parse_measures(names: Sequence[str]) -> dict[str, Any]:
     """
     library: Any = require("ir_measures", "evaluating retrieval")
     try:
-        return {_printed(measure): measure for measure in map(library.parse_measure, names)}
+        return {_printed_name(measure): measure for measure in map(library.parse_measure, names)}
     except (NameError, ValueError, SyntaxError) as error:
         raise ValueError(f"measures are those of ir_measures, such as MRR@100, R@20, nDCG@10: {error}.") from error
 
 
-def _printed(measure: Any) -> str:
-    head, at, rest = str(measure).partition("@")
-    return _PRINTED.get(head, head) + at + rest
+def _printed_name(measure: Any) -> str:
+    """Return the name of a measure of ir_measures as papers print it."""
+    name, at, cutoff = str(measure).partition("@")
+    return _PRINTED.get(name, name) + at + cutoff
 
 
 @dataclass(frozen=True)
@@ -79,9 +81,9 @@ class LanguageBias:
 def language_bias(
     queries: Sequence[PoolQuery], rankings: Rankings, languages: Mapping[str, str]
 ) -> LanguageBias | None:
-    """Language bias: the extent to which rankings from a mixed pool favor the query's language.
+    """Compute the language bias: the extent to which rankings from a mixed pool favor the query's language.
 
-    A query with relevant passages of several grades is looked at by its highest grade alone: the others are not equally
+    Of a query with relevant passages of several grades, only the highest grade counts: the others are not equally
     relevant. Irrelevant passages do not count, so a language whose passages are all ranked high gains nothing.
 
     Args:
@@ -91,7 +93,8 @@ def language_bias(
     Returns:
         ``None`` where no query has equally relevant passages in its own language and another.
     """
-    counted: list[tuple[float, float, float]] = []
+    # Own share, own first and expected of each query.
+    shares: list[tuple[float, float, float]] = []
     not_found = 0
     for query in queries:
         if not query.relevant:
@@ -99,21 +102,23 @@ def language_bias(
         # Only passages of one grade are equally relevant.
         best = max(query.relevant.values())
         equal = {name for name, grade in query.relevant.items() if grade == best}
-        own = {name for name in equal if languages[name] == query.language}
-        if not own or len(own) == len(equal):
+        own_language = {name for name in equal if languages[name] == query.language}
+        if not own_language or len(own_language) == len(equal):
             continue
         hits = [name for name, _ in rankings.get(query.id, ()) if name in equal]
         if not hits:
             not_found += 1
             continue
         # Only so many hits could all be in the query's language: among more of them 1 could not be reached.
-        shown = hits[: len(own)]
-        share = sum(name in own for name in shown) / len(shown)
-        counted.append((share, float(hits[0] in own), len(own) / len(equal)))
-    if not counted and not not_found:
+        first_hits = hits[: len(own_language)]
+        share = sum(name in own_language for name in first_hits) / len(first_hits)
+        is_own_first = float(hits[0] in own_language)
+        shares.append((share, is_own_first, len(own_language) / len(equal)))
+    if not shares and not not_found:
         return None
-    own_share, own_first, expected = [sum(column) / len(counted) for column in zip(*counted)] or [0.0] * 3
-    return LanguageBias(own_share, own_first, expected, len(counted) + not_found, not_found)
+    means = [sum(column) / len(shares) for column in zip(*shares)] or [0.0, 0.0, 0.0]
+    own_share, own_first, expected = means
+    return LanguageBias(own_share, own_first, expected, len(shares) + not_found, not_found)
 
 
 @dataclass(frozen=True)
@@ -122,10 +127,10 @@ class RetrievalReport:
 
     Attributes:
         figures: Label (``fi``, ``en-fi``) → measure → mean over its queries, in [0, 1].
-        n_queries: Label → queries.
-        bias: Of a mixed pool, where queries have equally relevant passages in several languages.
-        rankings: By pool: query id → hits.
-        signature: What the measures depend on besides the system.
+        n_queries: Label → number of queries.
+        bias: Language bias of a mixed pool, where queries have equally relevant passages in several languages.
+        rankings: Name of the pool → query id → hits.
+        signature: Everything that the measures depend on besides the system.
     """
 
     figures: dict[str, dict[str, float]]
@@ -138,7 +143,10 @@ class RetrievalReport:
     def means(self) -> dict[str, float]:
         """Measure → macro average over labels."""
         rows = list(self.figures.values())
-        return {name: sum(row[name] for row in rows) / len(rows) for name in rows[0]}
+        means: dict[str, float] = {}
+        for measure in rows[0]:
+            means[measure] = sum(row[measure] for row in rows) / len(rows)
+        return means
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -152,13 +160,14 @@ class RetrievalEvaluator(SignedEvaluator):
     Passages are read, embedded and ranked chunk by chunk, see :func:`dense_search`; ir_measures counts.
 
     Args:
-        sets: Of :func:`~st_xling.data.retrieval.read_retrieval_set`, each with passages of another language.
+        sets: Results of :func:`~st_xling.data.retrieval.read_retrieval_set`, each with passages of another language.
         pool: ``"separate"``: queries are searched in the passages of their set, and results are labeled ``fi`` or, for
             queries of another language, ``en-fi``. ``"mixed"``: in the passages of all sets, labeled by the query's
             language, with the language bias (:func:`language_bias`).
         measures: As ir_measures types them, or ``MRR@100`` and ``Recall@100`` as papers print them. One without a
             cutoff sees as many hits as the deepest of the others, at least 100: the signature's ``depth``.
-        options: Of every evaluator, such as ``batch_size``: see :class:`~st_xling.evaluation.base.SignedEvaluator`.
+        options: Options of every evaluator, such as ``batch_size``: see
+            :class:`~st_xling.evaluation.base.SignedEvaluator`.
     Returns:
         From a call, fractions in [0, 1]: ``{name}_{label}_{measure}`` and ``{name}_mean_{measure}``, whose first is the
         primary metric; in a mixed pool ``{name}_bias_own_share`` and so on, where it can be measured.
@@ -194,19 +203,24 @@ class RetrievalEvaluator(SignedEvaluator):
     @property
     def languages(self) -> list[str]:
         """Languages of queries and passages."""
-        return sorted({code for part in self.sets for code in (part.language, *part.queries)})
+        codes: set[str] = set()
+        for retrieval_set in self.sets:
+            codes |= {retrieval_set.language, *retrieval_set.queries}
+        return sorted(codes)
 
     def sign(self, use: ModelUse) -> str:
         """Return the signature; its eight hex digits identify texts and judgments."""
         digest = hashlib.sha256("\n".join(pool.sha256 for pool in self.pools).encode()).hexdigest()[:8]
+        queries = chain.from_iterable(pool.queries for pool in self.pools)
+        query_itself = "ignored" if any(query.itself for query in queries) else None
         return sign_use(
             "retrieval",
-            passages=[part.language for part in self.sets],
+            passages=[retrieval_set.language for retrieval_set in self.sets],
             pool=self.pool,
             measures=list(self.measures),
             depth=self.cutoff,
             ties="id",
-            query_itself="ignored" if any(query.itself for pool in self.pools for query in pool.queries) else None,
+            query_itself=query_itself,
             data=f"{self.data_name}@{digest}",
             use=use,
         )
@@ -231,7 +245,9 @@ class RetrievalEvaluator(SignedEvaluator):
             values = self.per_query(pool.queries, ranked)
             for label in dict.fromkeys(query.label for query in pool.queries):
                 ids = [query.id for query in pool.queries if query.label == label]
-                figures[label] = {name: sum(row[each] for each in ids) / len(ids) for name, row in values.items()}
+                figures[label] = {}
+                for measure, value_by_id in values.items():
+                    figures[label][measure] = sum(value_by_id[query_id] for query_id in ids) / len(ids)
                 counts[label] = len(ids)
             if self.pool == "mixed":
                 bias = language_bias(pool.queries, ranked, pool.languages)
@@ -244,8 +260,9 @@ class RetrievalEvaluator(SignedEvaluator):
     def measure(self, model: SentenceTransformer) -> EvaluationResult:
         """Embed, search and average."""
         report = self.report(model)
-        values = {**report.figures, "mean": report.means}
-        metrics = {f"{label}_{measure}": value for label, row in values.items() for measure, value in row.items()}
+        metrics: dict[str, float] = {}
+        for label, figures in {**report.figures, "mean": report.means}.items():
+            metrics |= {f"{label}_{measure}": value for measure, value in figures.items()}
         if report.bias is not None:
             metrics |= {f"bias_{key}": value for key, value in asdict(report.bias).items()}
         return EvaluationResult(metrics, *retrieval_rows({self.name: report}), report.signature)
@@ -258,15 +275,15 @@ class RetrievalEvaluator(SignedEvaluator):
             rankings: Their rankings, whose order counts and not their scores, which ir_measures would sort again.
         """
         relevant = {query.id: query.relevant for query in queries}
-        ranked = {
-            query.id: {name: -float(rank) for rank, (name, _) in enumerate(rankings.get(query.id, ()))}
-            for query in queries
-        }
+        ranked: dict[str, dict[str, float]] = {}
+        for query in queries:
+            hits = rankings.get(query.id, ())
+            ranked[query.id] = {name: -float(rank) for rank, (name, _) in enumerate(hits)}
         # ir_measures leaves out queries without a relevant passage.
         values = {name: dict.fromkeys(relevant, 0.0) for name in self.measures}
         library: Any = require("ir_measures", "evaluating retrieval")
         for value in library.iter_calc(list(self.measures.values()), relevant, ranked):
-            values[_printed(value.measure)][value.query_id] = float(value.value)
+            values[_printed_name(value.measure)][value.query_id] = float(value.value)
         return values
 
 
@@ -276,20 +293,27 @@ def retrieval_rows(systems: Mapping[str, RetrievalReport]) -> tuple[list[Column]
     Args:
         systems: Name of the system → its report, all over the same queries.
     """
-    own, measures = next(iter(systems)), list(next(iter(systems.values())).means)
-    columns = []
+    first = next(iter(systems))
+    measures = list(systems[first].means)
+    columns: list[Column] = []
     for name in systems:
-        is_other = name != own or name == "BM25"
         for measure in measures:
-            metric = None if is_other else measure.lower().replace("@", "_at_")
-            columns.append(Column(f"{name} {measure}" if is_other else measure, metric, picture=measure == measures[0]))
-    values = [{**report.figures, "mean": report.means} for report in systems.values()]
-    n_queries = systems[own].n_queries
-    rows = []
-    for label in values[0]:
-        cells: list[float | None] = [figures[label][measure] for figures in values for measure in measures]
+            is_main = measure == measures[0]
+            if name == first and name != "BM25":
+                metric = measure.lower().replace("@", "_at_")
+                columns.append(Column(measure, metric, picture=is_main))
+            else:
+                columns.append(Column(f"{name} {measure}", picture=is_main))
+
+    figures_of_systems = [{**report.figures, "mean": report.means} for report in systems.values()]
+    n_queries = systems[first].n_queries
+    rows: list[Row] = []
+    for label in figures_of_systems[0]:
+        values: list[float | None] = []
+        for figures in figures_of_systems:
+            values += [figures[label][measure] for measure in measures]
         arguments = {"queries": n_queries[label]} if label in n_queries else {}
-        rows.append(Row(label, cells, average=label == "mean", arguments=arguments))
+        rows.append(Row(label, values, average=label == "mean", arguments=arguments))
     return columns, rows
 
 
@@ -332,8 +356,9 @@ def write_run(path: str | Path, rankings: Rankings, *, tag: str) -> None:
     """
     lines = []
     for query, hits in rankings.items():
+        names = [name for name, _ in hits]
         scores = strictly_falling([score for _, score in hits])
-        for rank, ((name, _), score) in enumerate(zip(hits, scores), 1):
+        for rank, (name, score) in enumerate(zip(names, scores), 1):
             lines.append(f"{query.partition(':')[2]} Q0 {name} {rank} {score:.9g} {tag}\n")
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
