@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -21,23 +21,24 @@ from st_xling.utils.text import ParallelTextError, raw_lines
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-Links = Iterable[tuple[int, int]]
-Texts = Sequence[str] | Sequence[Sequence[str]]
-
+#: Pairs of words, a word of the source and one of the target, counted from 0.
+WordLinks: TypeAlias = Iterable[tuple[int, int]]
+#: Sentences, or lists of their words.
+Sentences: TypeAlias = Sequence[str] | Sequence[Sequence[str]]
 #: Lines of both sides, counted from 0; a side is empty for lines without a partner.
-Group: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+LineGroup: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 
 _GROUP = re.compile(r"\s*\[([\d,\s]*)\]\s*:\s*\[([\d,\s]*)\]\s*(?::.*)?")
 
 
 class GoldLinks(NamedTuple):
-    """Gold of one pair: links that must be found, and all that may be, the sure ones among them."""
+    """Gold of one pair: links that must be found, and all that may be found, which include the sure ones."""
 
     sure: set[tuple[int, int]]
     possible: set[tuple[int, int]]
 
 
-def alignment_scores(found: Sequence[Links], gold: Sequence[GoldLinks | Links]) -> dict[str, float]:
+def alignment_scores(found: Sequence[WordLinks], gold: Sequence[GoldLinks | WordLinks]) -> dict[str, float]:
     r"""Compare the links of all pairs together with gold.
 
     .. math:: precision = \frac{|A \cap P|}{|A|}, \; recall = \frac{|A \cap S|}{|S|},
@@ -60,17 +61,20 @@ def alignment_scores(found: Sequence[Links], gold: Sequence[GoldLinks | Links]) 
         >>> alignment_scores([[(0, 0), (1, 2)]], [[(0, 0), (1, 1)]])["error_rate"]
         0.5
     """
-    links = in_possible = in_sure = sure = 0
-    for own, other in zip(map(set, found), map(_gold_links, gold), strict=True):
-        links, sure = links + len(own), sure + len(other.sure)
-        in_sure, in_possible = in_sure + len(own & other.sure), in_possible + len(own & other.possible)
-    if not sure:
+    n_links = n_sure = n_in_sure = n_in_possible = 0
+    for links, gold_of_pair in zip(map(set, found), map(_as_gold_links, gold), strict=True):
+        n_links += len(links)
+        n_sure += len(gold_of_pair.sure)
+        n_in_sure += len(links & gold_of_pair.sure)
+        n_in_possible += len(links & gold_of_pair.possible)
+    if not n_sure:
         raise ValueError("gold holds no sure link: nothing can be measured by it.")
-    scores = _rates(in_possible / max(links, 1), in_sure / sure)
-    return {**scores, "error_rate": 1 - (in_sure + in_possible) / (links + sure)}
+    scores = _rates(n_in_possible / max(n_links, 1), n_in_sure / n_sure)
+    return {**scores, "error_rate": 1 - (n_in_sure + n_in_possible) / (n_links + n_sure)}
 
 
-def _gold_links(links: GoldLinks | Links) -> GoldLinks:
+def _as_gold_links(links: GoldLinks | WordLinks) -> GoldLinks:
+    """Return links without a mark as links that are all sure."""
     return links if isinstance(links, GoldLinks) else GoldLinks({*links}, {*links})
 
 
@@ -81,7 +85,7 @@ class AlignmentReport:
     Attributes:
         layers: Layer, counted from 1 → its :func:`alignment_scores`.
         links: Layer → the links of each pair.
-        signature: What they depend on besides the model.
+        signature: Everything that they depend on besides the model.
     """
 
     layers: dict[int, dict[str, float]]
@@ -94,12 +98,15 @@ class AlignmentReport:
         return min(self.layers, key=lambda layer: self.layers[layer]["error_rate"])
 
     def table(self) -> str:
-        """One row a layer, percent."""
-        rows = [[str(layer), *(100 * value for value in own.values())] for layer, own in self.layers.items()]
+        """Format the scores in percent, a row for each layer."""
+        rows: list[list[Any]] = []
+        for layer, scores in self.layers.items():
+            percents = [100 * score for score in scores.values()]
+            rows.append([str(layer), *percents])
         return format_table(["layer", "precision", "recall", "F1", "error rate"], rows)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return scores, best layer and signature, for JSON."""
         return {
             "alignment": {str(layer): scores for layer, scores in self.layers.items()},
             "best_layer": self.best_layer,
@@ -109,9 +116,9 @@ class AlignmentReport:
 
 def evaluate_alignment(
     model: SentenceTransformer,
-    sources: Texts,
-    targets: Texts,
-    gold: Sequence[GoldLinks | Links],
+    sources: Sentences,
+    targets: Sentences,
+    gold: Sequence[GoldLinks | WordLinks],
     *,
     layers: Iterable[int] | None = None,
     method: AlignmentMethod = "itermax",
@@ -119,18 +126,18 @@ def evaluate_alignment(
     batch_size: int = 32,
     show_progress_bar: bool = False,
 ) -> AlignmentReport:
-    """Align translations by each of some layers and compare with gold.
+    """Align the words of translations by each of some layers, and compare the links with gold.
 
     Args:
         model: An encoder.
         sources: Sentences or lists of their words, as :func:`~st_xling.models.align_words` takes them.
         targets: Their translations.
-        gold: Of each pair, see :func:`alignment_scores`.
-        layers: Counted from 1; default: all.
-        method: Of :func:`~st_xling.models.align_words`.
-        name: Of the data, for the signature.
-        batch_size: Most pairs that are encoded together.
-        show_progress_bar: Show one on stderr.
+        gold: Gold of each pair, see :func:`alignment_scores`.
+        layers: Layers, counted from 1; all by default.
+        method: Method of :func:`~st_xling.models.align_words`.
+        name: Name of the data, for the signature.
+        batch_size: Maximum number of pairs that are encoded together.
+        show_progress_bar: Whether to show a progress bar on stderr.
 
     Raises:
         ValueError: As :func:`~st_xling.models.align_words` and :func:`alignment_scores`; gold for words that are not
@@ -139,29 +146,36 @@ def evaluate_alignment(
     if len(gold) != len(sources):
         raise ValueError(f"gold must be of the same pairs: got {len(sources)} and {len(gold)} pairs.")
     layers = range(1, len(backbone(model).layers) + 1) if layers is None else list(layers)
-    known = list(map(_gold_links, gold))
-    for number, (links, *pair) in enumerate(zip(known, sources, targets), 1):
-        words = [len(split_words(text)) if isinstance(text, str) else len(text) for text in pair]
-        if beyond := sorted(link for link in links.possible if link[0] >= words[0] or link[1] >= words[1]):
+    gold_links = list(map(_as_gold_links, gold))
+    for number, (links, source, target) in enumerate(zip(gold_links, sources, targets), 1):
+        n_source = _count_words(source)
+        n_target = _count_words(target)
+        beyond = sorted(link for link in links.possible if link[0] >= n_source or link[1] >= n_target)
+        if beyond:
             raise ValueError(
-                f"gold must link words that are there, counted from 0: pair {number} has {words[0]} and {words[1]}, "
+                f"gold must link words that are there, counted from 0: pair {number} has {n_source} and {n_target}, "
                 f"and gold links {beyond[0]}; does it count from 1 (--gold-from-1), or of other words (--tokenized)?"
             )
-    found = align_by_layers(
+    links_by_layer = align_by_layers(
         model, sources, targets, layers, method=method, batch_size=batch_size, show_progress_bar=show_progress_bar
     )
-    scores = {layer: alignment_scores(links, known) for layer, links in found.items()}
-    digest = sha8([list(sources), list(targets), [[sorted(links.sure), sorted(links.possible)] for links in known]])
-    return AlignmentReport(scores, found, sign_alignment(model, layers, method, f"{name}@{digest}"))
+    scores = {layer: alignment_scores(links, gold_links) for layer, links in links_by_layer.items()}
+    gold_content = [[sorted(links.sure), sorted(links.possible)] for links in gold_links]
+    digest = sha8([list(sources), list(targets), gold_content])
+    return AlignmentReport(scores, links_by_layer, sign_alignment(model, layers, method, f"{name}@{digest}"))
+
+
+def _count_words(sentence: str | Sequence[str]) -> int:
+    return len(split_words(sentence)) if isinstance(sentence, str) else len(sentence)
 
 
 def sign_alignment(model: SentenceTransformer, layers: Iterable[int], method: str, data: str) -> str:
-    """Return what links depend on besides the model."""
+    """Return the signature of links: everything that they depend on besides the model."""
     return sign("alignment", method=method, layers=layers, data=data, model=model_options(model))
 
 
-def format_links(links: Links) -> str:
-    """A line of the Pharaoh format: ``0-0 1-2``."""
+def format_links(links: WordLinks) -> str:
+    """Format links as a line of the Pharaoh format: ``0-0 1-2``."""
     return " ".join(f"{i}-{j}" for i, j in sorted(links))
 
 
@@ -170,7 +184,7 @@ def read_links(path: str | Path, *, first: int = 0) -> list[GoldLinks]:
 
     Args:
         path: The file, plain or packed.
-        first: How the file counts: from 0, or from 1.
+        first: Number of the first word in the file: 0 or 1.
 
     Raises:
         ValueError: Anything else in a line, with its number.
@@ -192,29 +206,36 @@ def read_links(path: str | Path, *, first: int = 0) -> list[GoldLinks]:
     return gold
 
 
-def read_groups(path: str | Path) -> list[Group]:
+def read_groups(path: str | Path) -> list[LineGroup]:
     """Read groups in Vecalign's format, such as ``[0]:[0, 1]:0.16``, a group a line; blank lines are skipped.
 
     Raises:
         ParallelTextError: For a line that is no group, or without any groups; names file and line.
     """
-    groups: list[Group] = []
+    groups: list[LineGroup] = []
     for number, raw in enumerate(raw_lines(path), 1):
         line = raw.decode("utf-8", "replace")
         if not line.strip():
             continue
-        if (match := _GROUP.fullmatch(line)) is None:
+        match = _GROUP.fullmatch(line)
+        if match is None:
             raise ParallelTextError(
                 f"{path}:{number}: expected lines of both sides, such as [0]:[0, 1], got {line[:60]!r}"
             )
-        source, target = (tuple(int(word) for word in re.findall(r"\d+", side)) for side in match.groups())
-        groups.append((source, target))
+        source, target = match.groups()
+        groups.append((_read_numbers(source), _read_numbers(target)))
     if not groups:
         raise ParallelTextError(f"{path}: expected groups such as [0]:[0, 1], a group a line, got none.")
     return groups
 
 
-def document_scores(found: Sequence[Iterable[Group]], gold: Sequence[Iterable[Group]]) -> dict[str, dict[str, float]]:
+def _read_numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", text)))
+
+
+def document_scores(
+    found: Sequence[Iterable[LineGroup]], gold: Sequence[Iterable[LineGroup]]
+) -> dict[str, dict[str, float]]:
     """Compare the groups of some documents with gold.
 
     A line without a partner counts for precision, but not for recall, as in Vecalign's own evaluation.
@@ -231,21 +252,25 @@ def document_scores(found: Sequence[Iterable[Group]], gold: Sequence[Iterable[Gr
         >>> document_scores([[((0,), (0,)), ((1,), (1,))]], [[((0,), (0,)), ((1,), (1, 2))]])["strict"]
         {'precision': 0.5, 'recall': 0.5, 'f1': 0.5}
     """
-    hits, totals = Counter[tuple[str, str]](), Counter[str]()
-    for own, right in zip(found, gold, strict=True):
-        own, right = ({group for group in side if any(group)} for side in (own, right))
-        paired = {group for group in right if all(group)}
-        for measure, tested, truth in (("precision", own, right), ("recall", paired, own)):
-            links = {(i, j) for source, target in truth for i in source for j in target}
-            totals[measure] += len(tested)
-            for group in tested:
-                hits["strict", measure] += group in truth
-                hits["lax", measure] += group in truth or any((i, j) in links for i in group[0] for j in group[1])
-    shares = {key: count / max(totals[key[1]], 1) for key, count in hits.items()}
-    return {
-        kind: _rates(*(shares.get((kind, measure), 0.0) for measure in ("precision", "recall")))
-        for kind in ("strict", "lax")
-    }
+    n_strict = {"precision": 0, "recall": 0}
+    n_lax = {"precision": 0, "recall": 0}
+    n_tested = {"precision": 0, "recall": 0}
+    for found_groups, gold_groups in zip(found, gold, strict=True):
+        aligned = {group for group in found_groups if any(group)}
+        right = {group for group in gold_groups if any(group)}
+        right_with_partner = {group for group in right if all(group)}
+        for measure, tested, truth in (("precision", aligned, right), ("recall", right_with_partner, aligned)):
+            # A group is strictly right if the other side has it, and laxly if it shares one of its pairs of lines.
+            line_pairs = set(chain.from_iterable(product(*group) for group in truth))
+            n_tested[measure] += len(tested)
+            n_strict[measure] += len(tested & truth)
+            n_lax[measure] += sum(group in truth or not line_pairs.isdisjoint(product(*group)) for group in tested)
+    scores: dict[str, dict[str, float]] = {}
+    for kind, n_right in (("strict", n_strict), ("lax", n_lax)):
+        precision = n_right["precision"] / max(n_tested["precision"], 1)
+        recall = n_right["recall"] / max(n_tested["recall"], 1)
+        scores[kind] = _rates(precision, recall)
+    return scores
 
 
 def evaluate_groups(found: Sequence[str | Path], gold: Sequence[str | Path]) -> EvaluationResult:
@@ -257,21 +282,28 @@ def evaluate_groups(found: Sequence[str | Path], gold: Sequence[str | Path]) -> 
     """
     if len(found) != len(gold):
         raise ValueError(f"expected a gold file for each file: got {len(found)} files and {len(gold)} gold files.")
-    groups = [[read_groups(path) for path in files] for files in (found, gold)]
-    for own, right, path in zip(*groups, gold):
-        for side, kind in enumerate(("source", "target")):
-            lines = max((line for group in own for line in group[side]), default=-1) + 1
-            beyond = [group for group in right if any(line >= lines for line in group[side])]
-            if beyond:
-                raise ParallelTextError(
-                    f"{path}: {list(beyond[0][0])}:{list(beyond[0][1])} names a {kind} line beyond the document, which "
-                    f"has {lines:,}; lines are counted from 0."
-                )
+    found_groups = [read_groups(path) for path in found]
+    gold_groups = [read_groups(path) for path in gold]
+    for aligned, right, gold_path in zip(found_groups, gold_groups, gold):
+        _check_lines(aligned, right, gold_path)
     names = ",".join(Path(path).name for path in found)
-    signature = f"documents|groups:{names}@{sha8(groups[0])}|gold:{sha8(groups[1])}|st-xling:{__version__}"
-    scores = document_scores(*groups)
+    signature = f"documents|groups:{names}@{sha8(found_groups)}|gold:{sha8(gold_groups)}|st-xling:{__version__}"
+    scores = document_scores(found_groups, gold_groups)
     columns = [Column(name) for name in ("precision", "recall", "F1")]
-    return EvaluationResult(scores, columns, [Row(kind, [*own.values()]) for kind, own in scores.items()], signature)
+    rows = [Row(kind, list(rates.values())) for kind, rates in scores.items()]
+    return EvaluationResult(scores, columns, rows, signature)
+
+
+def _check_lines(aligned: Sequence[LineGroup], right: Sequence[LineGroup], gold_path: str | Path) -> None:
+    """Raise ``ParallelTextError`` if gold names a line that the aligned document does not have."""
+    for side, kind in enumerate(("source", "target")):
+        n_lines = max(chain.from_iterable(group[side] for group in aligned), default=-1) + 1
+        for group in right:
+            if any(line >= n_lines for line in group[side]):
+                raise ParallelTextError(
+                    f"{gold_path}: {list(group[0])}:{list(group[1])} names a {kind} line beyond the document, which "
+                    f"has {n_lines:,}; lines are counted from 0."
+                )
 
 
 def _rates(precision: float, recall: float) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 
-#: What an error of xsim++ is called that is none of a sentence's own hard near-translations.
+#: Category of an error of xsim++ whose winner is no hard near-translation of the same sentence.
 MISALIGNED = "misaligned"
 
 
@@ -34,9 +34,9 @@ class XsimPlusPlus(Xsim):
     """Errors among sentences and hard near-translations.
 
     Attributes:
-        winners: What each source's best target is: ``""``, its translation; the category of a hard near-translation of
+        winners: Kind of each source's best target: ``""``, its translation; the category of a hard near-translation of
             that; or ``"misaligned"``: anything of another sentence, or nothing. *Shape:* ``(sources,)``
-        with_hard: Category → how many sources have a hard near-translation of it.
+        with_hard: Category → number of sources that have a hard near-translation of it.
     """
 
     winners: tuple[str, ...]
@@ -60,7 +60,7 @@ def xsim_plus_plus(
     k: int = 4,
     margin: Margin = "ratio",
 ) -> XsimPlusPlus:
-    """Similarity search error from source to target, where hard near-translations of all targets may win.
+    """Compute the similarity search error from source to target, where hard near-translations of all targets may win.
 
     As :func:`~st_xling.mining.xsim`, over more targets: an encoder that overlooks a negation or another number takes
     the wrong one. The translation wins ties.
@@ -68,9 +68,9 @@ def xsim_plus_plus(
     Args:
         source_embeddings: numpy or torch, any float dtype. *Shape:* ``(sentences, dim)``
         target_embeddings: Translations, row-aligned. *Shape:* ``(sentences, dim)``
-        hard_embeddings: Of the texts of :func:`~st_xling.data.hard_translations`. *Shape:* ``(hard, dim)``
-        hard_index: Which target each was made from.
-        categories: What was changed in each.
+        hard_embeddings: Embeddings of the texts of :func:`~st_xling.data.hard_translations`. *Shape:* ``(hard, dim)``
+        hard_index: Index of the target that each was made from.
+        categories: Category of the change in each.
         k: Neighbors that make up a sentence's neighborhood.
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
     Raises:
@@ -83,8 +83,9 @@ def xsim_plus_plus(
         ('number', '', '')
     """
     source, target = check_aligned(source_embeddings, target_embeddings)
-    hard, total = _array(hard_embeddings), len(source)
-    targets = np.concatenate([_array(target), hard]) if len(hard) else target
+    hard = _as_array(hard_embeddings)
+    total = len(source)
+    targets = np.concatenate([_as_array(target), hard]) if len(hard) else target
     winners = [MISALIGNED] * total
     for row, best in enumerate(best_targets(source, targets, k=k, margin=margin).tolist()):
         if best == row:
@@ -95,7 +96,7 @@ def xsim_plus_plus(
     return XsimPlusPlus(sum(map(bool, winners)), total, tuple(winners), dict(sorted(with_hard.items())))
 
 
-def _array(embeddings: Any) -> np.ndarray:
+def _as_array(embeddings: Any) -> np.ndarray:
     return embeddings.float().cpu().numpy() if hasattr(embeddings, "cpu") else np.asarray(embeddings)
 
 
@@ -121,8 +122,8 @@ def xsim_by_language(
         margin: ``"ratio"``, ``"distance"`` or ``"absolute"``.
         k: Neighbors that make up a sentence's neighborhood.
         plus_plus: Also count the errors to English among :func:`~st_xling.data.hard_translations`.
-        seed: Of those.
-        name: Of the data, for the signature.
+        seed: Seed of these near-translations.
+        name: Name of the data, for the signature.
         batch_size: Most texts of a batch; by default as many as suit the device.
         show_progress_bar: Whether to show one while encoding.
     Returns:
@@ -133,45 +134,37 @@ def xsim_by_language(
         ValueError: As :func:`~st_xling.mining.xsim`, naming the language.
     """
     check_by_name("pairs", pairs, "pairs={'de': (texts, english)}")
-    values: dict[str, list[float | None]] = {}
-    hard_texts, kinds = [], (*HARD_CATEGORIES, MISALIGNED)
+    kinds = (*HARD_CATEGORIES, MISALIGNED) if plus_plus else ()
     repeats = count_repeats(pairs, name)
+    # Errors of each language, a value for each column: to and from English; with xsim++ also its error, and each kind.
+    values: dict[str, list[float | None]] = {}
+    all_hard_texts: list[list[str]] = []
     for language, columns in pairs.items():
         hard = hard_translations(columns[1], seed=seed) if plus_plus else []
-        hard_texts.append([each.text for each in hard])
+        hard_texts = [sentence.text for sentence in hard]
+        all_hard_texts.append(hard_texts)
         source, target, negatives = encode_by_language(
             model,
-            [*columns, hard_texts[-1]],
+            [*columns, hard_texts],
             [language, "eng", "eng"],
             batch_size=batch_size,
             show_progress_bar=show_progress_bar,
         )
         try:
-            values[language] = [
-                xsim(*sides, margin=margin, k=k).error_rate for sides in ((source, target), (target, source))
-            ]
+            to_english = xsim(source, target, margin=margin, k=k)
+            from_english = xsim(target, source, margin=margin, k=k)
+            values[language] = [to_english.error_rate, from_english.error_rate]
             if plus_plus:
-                made_from, categories = [each.index for each in hard], [each.category for each in hard]
-                result = xsim_plus_plus(source, target, negatives, made_from, categories, margin=margin, k=k)
+                indices = [sentence.index for sentence in hard]
+                categories = [sentence.category for sentence in hard]
+                result = xsim_plus_plus(source, target, negatives, indices, categories, margin=margin, k=k)
                 values[language] += [result.error_rate, *(result.by_category.get(kind) for kind in kinds)]
         except ValueError as error:
             raise ValueError(f"{language}: {error}") from error
-    # A language may lack near-translations of some category; none at all may have any.
-    known = [[value for value in column if value is not None] for column in zip(*values.values())]
-    values["all"] = [sum(own) / len(own) if own else None for own in known]
-    shown = [Column(f"error {way} English", "xsim_error", decimals=2) for way in ("to", "from")]
-    if plus_plus:
-        shown.append(Column("xsim++ to English", "xsim_plus_plus_error", decimals=2))
-        shown += [Column(kind, decimals=2) for kind in kinds]
-    rates: dict[str, dict[str, Any]] = {}
-    rows = []
-    for language, own in values.items():
-        counts = {"repeats": repeats[language]} if language in repeats else {}
-        rates[language] = {"to_en_error": own[0], "from_en_error": own[1], **counts}
-        if plus_plus:
-            rates[language]["to_en_plus_plus"] = {"error": own[2], "categories": dict(zip(kinds, own[3:]))}
-        sentences = {} if language == "all" else {"sentences": len(pairs[language][0])}
-        rows.append(Row(language, own, average=language == "all", arguments={**sentences, **counts}))
+    values["all"] = _average_columns(values.values())
+    metrics, rows = _xsim_results(values, pairs, repeats, kinds)
+    hard_digest, hard_seed = (sha8(all_hard_texts), seed) if plus_plus else (None, None)
+    content = [[language, *map(list, columns)] for language, columns in pairs.items()]
     signature = sign_use(
         "xsim",
         languages=pairs,
@@ -180,9 +173,55 @@ def xsim_by_language(
         k=k,
         ties="index",
         repeats=sum(repeats.values()) or None,
-        hard=sha8(hard_texts) if plus_plus else None,
-        seed=seed if plus_plus else None,
-        data=f"{name}@{sha8([[language, *map(list, columns)] for language, columns in pairs.items()])}",
+        hard=hard_digest,
+        seed=hard_seed,
+        data=f"{name}@{sha8(content)}",
         use=ModelUse.of(model, [*pairs, "eng"]),
     )
-    return EvaluationResult(rates, shown, rows, signature)
+    return EvaluationResult(metrics, _xsim_columns(kinds), rows, signature)
+
+
+def _average_columns(rows: Iterable[Sequence[float | None]]) -> list[float | None]:
+    """Return the mean of each column without ``None``; ``None`` for a column without values."""
+    means: list[float | None] = []
+    for column in zip(*rows):
+        # A language may lack near-translations of some category, and all languages may.
+        numbers = [value for value in column if value is not None]
+        mean = sum(numbers) / len(numbers) if numbers else None
+        means.append(mean)
+    return means
+
+
+def _xsim_results(
+    values: Mapping[str, list[float | None]],
+    pairs: Mapping[str, tuple[Sequence[str], Sequence[str]]],
+    repeats: Mapping[str, int],
+    kinds: Sequence[str],
+) -> tuple[dict[str, dict[str, Any]], list[Row]]:
+    """Return metrics and rows of the errors of each language, and of ``"all"``."""
+    metrics: dict[str, dict[str, Any]] = {}
+    rows: list[Row] = []
+    for language, row in values.items():
+        arguments: dict[str, int] = {}
+        if language != "all":
+            arguments["sentences"] = len(pairs[language][0])
+        metrics[language] = {"to_en_error": row[0], "from_en_error": row[1]}
+        if language in repeats:
+            arguments["repeats"] = repeats[language]
+            metrics[language]["repeats"] = repeats[language]
+        if kinds:
+            metrics[language]["to_en_plus_plus"] = {"error": row[2], "categories": dict(zip(kinds, row[3:]))}
+        rows.append(Row(language, row, average=language == "all", arguments=arguments))
+    return metrics, rows
+
+
+def _xsim_columns(kinds: Sequence[str]) -> list[Column]:
+    """Return the columns of the table: of xsim, and, if there are kinds of errors, of xsim++."""
+    columns = [
+        Column("error to English", "xsim_error", decimals=2),
+        Column("error from English", "xsim_error", decimals=2),
+    ]
+    if kinds:
+        columns.append(Column("xsim++ to English", "xsim_plus_plus_error", decimals=2))
+        columns += [Column(kind, decimals=2) for kind in kinds]
+    return columns
