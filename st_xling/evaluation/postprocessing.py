@@ -25,21 +25,29 @@ from st_xling.utils.signature import sha8, sign
 from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
+    from datasets import Dataset
+    from sentence_transformers import SentenceTransformer
     from typing_extensions import Unpack
 
-_BEFORE, _INT8 = "as it was", "int8"
+# Names of the stages before the first step and after the last one; steps name those between them.
+_BEFORE = "as it was"
+_INT8 = "int8"
 
 
 def postprocess_table(content: Mapping[str, Any]) -> str:
     """Format the result of :func:`postprocess`: a row for each step, which includes those before it; in percent."""
     stages = content["stages"]
     pairs = list(stages[_BEFORE]["accuracy"])
-    head = ["after", *(f"{pair} {arrow}" for pair in pairs for arrow in ("->", "<-")), "mean", "bytes a vector"]
+    directions: list[str] = []
+    for pair in pairs:
+        directions += [f"{pair} ->", f"{pair} <-"]
     rows: list[list[Any]] = []
     for name, stage in stages.items():
-        values = [100 * value for pair in pairs for value in stage["accuracy"][pair]]
+        values: list[float] = []
+        for pair in pairs:
+            values += [100 * accuracy for accuracy in stage["accuracy"][pair]]
         rows.append([name, *values, sum(values) / len(values), stage["bytes"]])
-    return format_table(head, rows)
+    return format_table(["after", *directions, "mean", "bytes a vector"], rows)
 
 
 def postprocess(
@@ -67,7 +75,7 @@ def postprocess(
         model: Hub id or folder, which is not changed.
         data: Specs of parallel text, as training takes it. At most 500 pairs and a fifth of each are held out, unless
             ``evaluate_on`` is given.
-        out: Folder of the new model, which sentence-transformers loads alone; with ``int8`` also
+        out: Folder of the new model, which sentence-transformers loads without st-xling; with ``int8`` also
             ``int8_ranges.json``: least and greatest value of each dimension, the ``ranges`` of sentence-transformers'
             ``quantize_embeddings``.
         center: ``None`` keeps the centering that the model has, if any.
@@ -82,7 +90,7 @@ def postprocess(
         progress: Show bars on stderr.
         command: Command to record in the report.
         complete: Called with the new folder before it is moved to ``out``, such as to write the card.
-        options: Of :func:`~st_xling.models.load_encoder`.
+        options: Options of :func:`~st_xling.models.load_encoder`.
     Returns:
         ``results.json["postprocess"]``: the source, its license and base model; ``texts``, the number of texts of each
         language that the steps were fitted on; ``stages``, step → ``"bytes"`` of a vector, and ``"accuracy"`` by pair
@@ -92,84 +100,55 @@ def postprocess(
             and as :func:`~st_xling.models.normalization.fit_postprocessing`.
     """
     with model_folder(out, model, "postprocess", overwrite=overwrite) as folder:
-        read = load_data_specs(data, skip_bad_lines=skip_bad_lines, identify=True)
-        if evaluate_on:
-            held = load_data_specs(evaluate_on, split="test", skip_bad_lines=skip_bad_lines, identify=True)
-        else:
-            read, held = hold_out(read, pairs=500, share=0.2)
-            held = {name: part for name, part in held.items() if len(part)}
-        if not held:
-            raise ValueError("no pairs could be held out to evaluate on: give more text, or other pairs with --eval.")
+        fitting_pairs, held_out = _read_pairs(data, evaluate_on, skip_bad_lines=skip_bad_lines)
         encoder = load_encoder(model, **options)
         if encoder.truncate_dim is not None:
             raise ValueError(f"dimensions are chosen by --dim: got a model cut to {encoder.truncate_dim}.")
-        texts: dict[str, list[str]] = {}
-        for part in read.values():
-            for side in ("source", "target"):
-                for text, code in zip(part[side][:], part[f"{side}_language"][:]):
-                    texts.setdefault(code, []).append(text)
+        texts = _texts_by_language(fitting_pairs.values())
         if UNKNOWN in texts and (center == "per_language" or remove_languages):
             raise ValueError("each language's own mean needs the languages of the text: name them (de-en=PATH).")
-        own, bare = normalization.find_centering(encoder), normalization.apply_centering(encoder, None)
+
+        # Steps are fitted on vectors without the model's own centering, if it has one.
+        own_centering = normalization.find_centering(encoder)
+        uncentered = normalization.apply_centering(encoder, None)
         columns = normalization.encode_by_language(
-            bare, [*texts.values()], list(texts), batch_size=batch_size, show_progress_bar=progress
+            uncentered, [*texts.values()], list(texts), batch_size=batch_size, show_progress_bar=progress
         )
-        fitted = {code: torch.from_numpy(column) for code, column in zip(texts, columns)}
-        steps, result = None, encoder
-        wanted = own if center is None or (center == "none" and own is None) else center
-        if wanted is not None or remove_languages or whiten or dim is not None or not int8:
+        vectors = {code: torch.from_numpy(column) for code, column in zip(texts, columns)}
+        keeps_centering = center is None or (center == "none" and own_centering is None)
+        centering = own_centering if keeps_centering else center
+        has_steps = centering is not None or remove_languages or whiten or dim is not None
+        steps: normalization.Postprocessing | None = None
+        result = encoder
+        if has_steps or not int8:  # without any, fitting raises an error
+            languages: list[str] = []
+            for code, rows in vectors.items():
+                languages += [code] * len(rows)
             steps = normalization.fit_postprocessing(
-                torch.cat([*fitted.values()]),
-                [code for code, own_texts in texts.items() for _ in own_texts],
-                center=wanted,
+                torch.cat([*vectors.values()]),
+                languages,
+                center=centering,
                 remove_languages=remove_languages,
                 whiten=whiten,
                 dim=dim,
             )
             result = steps.apply(encoder)
-        evaluator = PrecisionEvaluator(held, at=[1], name="", batch_size=batch_size, show_progress_bar=progress)
-        held_columns, codes = evaluator.columns()
-        stages = {_BEFORE: evaluator.encode_columns(encoder, held_columns, codes)}
-        if steps is not None:
-            plain = stages[_BEFORE] if own is None else evaluator.encode_columns(bare, held_columns, codes)
-            for column, code in zip(plain, codes):
-                for name, vectors in steps.stages(torch.from_numpy(column), code).items():
-                    stages.setdefault(name, []).append(vectors.numpy())
-        ranges = np.empty(0)
+
+        evaluator = PrecisionEvaluator(held_out, at=[1], name="", batch_size=batch_size, show_progress_bar=progress)
+        stages = _encode_stages(evaluator, encoder, uncentered, steps)
+        ranges: np.ndarray | None = None
         if int8:
-            if steps is not None:
-                fitted = {code: list(steps.stages(each, code).values())[-1] for code, each in fitted.items()}
-            final = torch.cat([*fitted.values()]).numpy()
-            ranges = np.stack([final.min(axis=0), final.max(axis=0)])
-            last = list(stages.values())[-1]
-            stages[_INT8] = [np.asarray(quantize_embeddings(side, "int8", ranges=ranges)) for side in last]
-        is_folder = Path(model).is_dir()
-        content = {
-            "source": Path(model).resolve().name if is_folder else model,
-            "source_fingerprint": model_fingerprint(encoder)[:8],
-            "source_card": card_terms(model),
-            "texts": {code: len(own_texts) for code, own_texts in texts.items()},
-            "stages": {
-                name: {"bytes": int(sides[0][0].nbytes), "accuracy": _accuracy(evaluator.pairs, sides)}
-                for name, sides in stages.items()
-            },
-            "signature": sign(
-                "postprocess",
-                steps=[name.replace(", ", "-").replace(" ", "-") for name in list(stages)[1:]],
-                fitted_on=sha8(texts),
-                pairs=evaluator.pairs,
-                direction="both",
-                ties="index",
-                model=model_options(encoder),
-                data=f"{','.join(held)}@{sha8(evaluator.pairs)}",
-            ),
-            **({} if command is None else {"command": command}),
-            "version": __version__,
-        }
-        result.model_card_data.base_model = None if is_folder else model
+            ranges = _find_ranges(vectors, steps)
+            last_stage = list(stages.values())[-1]
+            stages[_INT8] = [np.asarray(quantize_embeddings(side, "int8", ranges=ranges)) for side in last_stage]
+        content = _describe(model, encoder, texts, evaluator, stages, ",".join(held_out))
+        if command is not None:
+            content["command"] = command
+        content["version"] = __version__
+        result.model_card_data.base_model = None if Path(model).is_dir() else model
 
         def finish(path: Path) -> None:
-            if int8:
+            if ranges is not None:
                 (path / "int8_ranges.json").write_text(json.dumps(ranges.tolist()) + "\n", encoding="utf-8")
             if complete is not None:
                 complete(path)
@@ -178,7 +157,98 @@ def postprocess(
         return content
 
 
-def _accuracy(pairs: Iterable[str], sides: Sequence[np.ndarray]) -> dict[str, list[float]]:
+def _read_pairs(
+    data: Sequence[str], evaluate_on: Sequence[str], *, skip_bad_lines: bool
+) -> tuple[dict[str, Dataset], dict[str, Dataset]]:
+    """Read the pairs to fit the steps on, and those to evaluate on, which are held out if none are named."""
+    pairs = load_data_specs(data, skip_bad_lines=skip_bad_lines, identify=True)
+    if evaluate_on:
+        held_out = load_data_specs(evaluate_on, split="test", skip_bad_lines=skip_bad_lines, identify=True)
+    else:
+        pairs, held_out = hold_out(pairs, pairs=500, share=0.2)
+        held_out = {name: rows for name, rows in held_out.items() if len(rows)}
+    if not held_out:
+        raise ValueError("no pairs could be held out to evaluate on: give more text, or other pairs with --eval.")
+    return pairs, held_out
+
+
+def _texts_by_language(datasets: Iterable[Dataset]) -> dict[str, list[str]]:
+    """Collect the texts of both sides of all pairs."""
+    texts: dict[str, list[str]] = {}
+    for dataset in datasets:
+        for side in ("source", "target"):
+            for text, code in zip(dataset[side][:], dataset[f"{side}_language"][:]):
+                texts.setdefault(code, []).append(text)
+    return texts
+
+
+def _encode_stages(
+    evaluator: PrecisionEvaluator,
+    encoder: SentenceTransformer,
+    uncentered: SentenceTransformer,
+    steps: normalization.Postprocessing | None,
+) -> dict[str, list[np.ndarray]]:
+    """Embed the evaluator's texts as the model is, and as it is after each step: stage → vectors of each side."""
+    columns, languages = evaluator.columns()
+    stages = {_BEFORE: evaluator.encode_columns(encoder, columns, languages)}
+    if steps is None:
+        return stages
+    sides = stages[_BEFORE]
+    if normalization.find_centering(encoder) is not None:
+        sides = evaluator.encode_columns(uncentered, columns, languages)
+    for side, language in zip(sides, languages):
+        for name, vectors in steps.stages(torch.from_numpy(side), language).items():
+            stages.setdefault(name, []).append(vectors.numpy())
+    return stages
+
+
+def _find_ranges(vectors: Mapping[str, torch.Tensor], steps: normalization.Postprocessing | None) -> np.ndarray:
+    """Return the least and the greatest value of each dimension after the last step. *Shape:* ``(2, dim)``"""
+    last_vectors = dict(vectors)
+    if steps is not None:
+        for code, rows in vectors.items():
+            last_vectors[code] = list(steps.stages(rows, code).values())[-1]
+    matrix = torch.cat([*last_vectors.values()]).numpy()
+    return np.stack([matrix.min(axis=0), matrix.max(axis=0)])
+
+
+def _describe(
+    model: str,
+    encoder: SentenceTransformer,
+    texts: Mapping[str, Sequence[str]],
+    evaluator: PrecisionEvaluator,
+    stages: Mapping[str, Sequence[np.ndarray]],
+    data_name: str,
+) -> dict[str, Any]:
+    """Return the report of :func:`postprocess`, without command and version."""
+    accuracies: dict[str, dict[str, Any]] = {}
+    for name, sides in stages.items():
+        accuracies[name] = {"bytes": int(sides[0][0].nbytes), "accuracy": _measure_accuracy(evaluator.pairs, sides)}
+    signature = sign(
+        "postprocess",
+        steps=[name.replace(", ", "-").replace(" ", "-") for name in list(stages)[1:]],
+        fitted_on=sha8(texts),
+        pairs=evaluator.pairs,
+        direction="both",
+        ties="index",
+        model=model_options(encoder),
+        data=f"{data_name}@{sha8(evaluator.pairs)}",
+    )
+    return {
+        "source": Path(model).resolve().name if Path(model).is_dir() else model,
+        "source_fingerprint": model_fingerprint(encoder)[:8],
+        "source_card": card_terms(model),
+        "texts": {code: len(texts_of_language) for code, texts_of_language in texts.items()},
+        "stages": accuracies,
+        "signature": signature,
+    }
+
+
+def _measure_accuracy(pairs: Iterable[str], sides: Sequence[np.ndarray]) -> dict[str, list[float]]:
+    """Return the accuracy of each pair of languages, forward and back, from vectors of all sides in order."""
     floats = [side.astype(np.float32) for side in sides]
-    both = zip(floats[::2], floats[1::2])
-    return {pair: [way[1] for way in precision_at(*one, at=[1])] for pair, one in zip(pairs, both)}
+    accuracies: dict[str, list[float]] = {}
+    for pair, source, target in zip(pairs, floats[::2], floats[1::2]):
+        forward, backward = precision_at(source, target, at=[1])
+        accuracies[pair] = [forward[1], backward[1]]
+    return accuracies
