@@ -29,9 +29,9 @@ class RankingScores:
 
     Attributes:
         means: ``acc@k`` for each k, ``mrr``, ``map`` and ``ndcg@10`` → mean in [0, 1].
-        n_queries: Queries given.
-        n_without_relevant: Those of them without a relevant candidate, which are ignored in the means.
-        per_query: Values that the means are of, a row for each query that counts, a column for each of ``means``.
+        n_queries: Number of queries.
+        n_without_relevant: Number of queries without a relevant candidate, which are ignored in the means.
+        per_query: Values that are averaged, a row for each query that counts, a column for each of ``means``.
             *Shape:* ``(queries, measures)``
     """
 
@@ -41,7 +41,7 @@ class RankingScores:
     per_query: np.ndarray = field(default_factory=lambda: np.empty((0, 3)), repr=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """Flat: the means, ``n_queries`` and ``n_without_relevant``."""
+        """Return the means, ``n_queries`` and ``n_without_relevant`` in one dictionary."""
         return {**self.means, "n_queries": self.n_queries, "n_without_relevant": self.n_without_relevant}
 
 
@@ -61,22 +61,24 @@ def relevant_ranks(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
         >>> relevant_ranks([0.5, 0.9, 0.5], [1, 0, 0]).tolist()
         [3]
     """
-    values, relevant = np.asarray(scores, dtype=np.float64), np.asarray(labels)
-    is_valid = values.ndim == 1 and values.shape == relevant.shape
-    if not is_valid or np.isnan(values).any() or not np.isin(relevant, (0, 1)).all():
+    values = np.asarray(scores, dtype=np.float64)
+    relevant = np.asarray(labels)
+    has_equal_shapes = values.ndim == 1 and values.shape == relevant.shape
+    if not has_equal_shapes or np.isnan(values).any() or not np.isin(relevant, (0, 1)).all():
         raise ValueError(
             f"scores must be numbers, and labels 0 or 1, as many: got {values.tolist()} and {relevant.tolist()}."
         )
     relevant = relevant.astype(bool)
-    # lexsort goes by its last key first: by score, then irrelevant before relevant.
-    return np.flatnonzero(relevant[np.lexsort((relevant, -values))]) + 1
+    # lexsort sorts by its last key first: by score, then irrelevant before relevant.
+    order = np.lexsort((relevant, -values))
+    return np.flatnonzero(relevant[order]) + 1
 
 
 def average_precision(ranks: np.ndarray) -> float:
     """Return the mean, over all relevant candidates, of the precision at their ranks.
 
     Args:
-        ranks: Of :func:`relevant_ranks`, one or more. *Shape:* ``(relevant candidates,)``
+        ranks: Result of :func:`relevant_ranks`, one rank or more. *Shape:* ``(relevant candidates,)``
     Example:
         >>> average_precision(np.array([1, 4]))
         0.75
@@ -88,21 +90,23 @@ def binary_ndcg(ranks: np.ndarray) -> float:
     """Return the discounted gain of the relevant candidates over that of the best order, in the first 10 ranks.
 
     Args:
-        ranks: Of :func:`relevant_ranks`, one or more. *Shape:* ``(relevant candidates,)``
+        ranks: Result of :func:`relevant_ranks`, one rank or more. *Shape:* ``(relevant candidates,)``
     Source:
         Järvelin and Kekäläinen 2002, with the discount of trec_eval, ``1 / log2(rank + 1)``.
     Example:
         >>> binary_ndcg(np.array([1])), binary_ndcg(np.array([3])), binary_ndcg(np.array([11]))
         (1.0, 0.5, 0.0)
     """
-    best = np.arange(1, min(len(ranks), NDCG_AT) + 1)
-    return float((1 / np.log2(ranks[ranks <= NDCG_AT] + 1)).sum() / (1 / np.log2(best + 1)).sum())
+    best_ranks = np.arange(1, min(len(ranks), NDCG_AT) + 1)
+    gain = (1 / np.log2(ranks[ranks <= NDCG_AT] + 1)).sum()
+    best_gain = (1 / np.log2(best_ranks + 1)).sum()
+    return float(gain / best_gain)
 
 
 def ranking_scores(
     scores: Sequence[ArrayLike], labels: Sequence[ArrayLike], *, ks: Sequence[int] = (1, 10)
 ) -> RankingScores:
-    r"""acc@k, MRR, MAP and nDCG@10 of queries that each have their own candidates.
+    r"""Compute acc@k, MRR, MAP and nDCG@10 of queries that each have their own candidates.
 
     .. math:: \mathrm{AP}(q) = \frac{\sum_{n=1}^{m} \mathrm{Precision@}n(q)\,\mathrm{Rel}(n)}
         {\sum_{n=1}^{m} \mathrm{Rel}(n)}, \qquad \mathrm{RR}(q) = \frac{1}{\mathrm{rank}_q}
@@ -110,11 +114,11 @@ def ranking_scores(
     with :math:`m` all candidates of the query. Queries without a relevant candidate are skipped and counted.
 
     Args:
-        scores: One list a query; lengths may differ. Higher is better.
+        scores: A list for each query; lengths may differ. Higher is better.
         labels: 1 for relevant, 0 for not, aligned with ``scores``.
         ks: The k of acc@k.
     Returns:
-        Means over queries. Where none is left to average over, 0.
+        Means over queries; 0 if no query has a relevant candidate.
     Raises:
         ValueError: Without queries, for ``ks`` that are no whole numbers from 1 on, or as :func:`relevant_ranks`,
             naming the query.
@@ -133,11 +137,11 @@ def ranking_scores(
             ranks.append(relevant_ranks(row_scores, row_labels))
         except ValueError as error:
             raise ValueError(f"query {query}: {error}") from error
-    measured = [
-        [*(float(row[0] <= k) for k in ks), float(1 / row[0]), average_precision(row), binary_ndcg(row)]
-        for row in ranks
-        if len(row)
-    ]
+    measured: list[list[float]] = []
+    for row in ranks:
+        if len(row):
+            accuracies = [float(row[0] <= k) for k in ks]
+            measured.append([*accuracies, float(1 / row[0]), average_precision(row), binary_ndcg(row)])
     names = [*(f"acc@{k}" for k in ks), "mrr", "map", f"ndcg@{NDCG_AT}"]
     means = [sum(column) / len(column) for column in zip(*measured)] or [0.0] * len(names)
     return RankingScores(
@@ -162,7 +166,7 @@ def ranking_matrix(
     query with candidates in two languages counts once in each, unless it lacks a relevant candidate there.
 
     Args:
-        scores: One list a query.
+        scores: A list for each query.
         labels: 1 for relevant, 0 for not, aligned with ``scores``.
         query_languages: One for each query.
         passage_languages: For each query the language of all its candidates, or a list with one for each candidate.
@@ -173,20 +177,22 @@ def ranking_matrix(
         ValueError: When languages and queries do not match in number, or as
             :func:`~st_xling.evaluation.ranking_scores`.
     """
+    # Languages of queries and passages → scores and labels of each query's candidates in that language.
     cells: dict[tuple[str, str], tuple[list[np.ndarray], list[np.ndarray]]] = {}
     lists = zip(query_languages, passage_languages, scores, labels, strict=True)
-    for language, passages, row_scores, row_labels in lists:
-        row_scores, row_labels = np.asarray(row_scores, dtype=np.float64), np.asarray(row_labels)
-        # One language for all candidates, or one for each.
-        each = np.array([passages] * len(row_scores) if isinstance(passages, str) else list(passages), dtype=object)
-        for passage_language in set(each.tolist()):
-            there = each == passage_language
-            cell = cells.setdefault((language, passage_language), ([], []))
-            cell[0].append(row_scores[there])
-            cell[1].append(row_labels[there])
+    for language, passages, query_scores, query_labels in lists:
+        row_scores = np.asarray(query_scores, dtype=np.float64)
+        row_labels = np.asarray(query_labels)
+        codes = [passages] * len(row_scores) if isinstance(passages, str) else list(passages)
+        candidate_languages = np.array(codes, dtype=object)
+        for passage_language in set(codes):
+            is_in_language = candidate_languages == passage_language
+            cell_scores, cell_labels = cells.setdefault((language, passage_language), ([], []))
+            cell_scores.append(row_scores[is_in_language])
+            cell_labels.append(row_labels[is_in_language])
     matrix: dict[str, dict[str, RankingScores]] = {}
-    for (language, passage_language), cell in sorted(cells.items()):
-        matrix.setdefault(language, {})[passage_language] = ranking_scores(*cell, ks=ks)
+    for (language, passage_language), (cell_scores, cell_labels) in sorted(cells.items()):
+        matrix.setdefault(language, {})[passage_language] = ranking_scores(cell_scores, cell_labels, ks=ks)
     return matrix
 
 
@@ -204,16 +210,18 @@ def resample(
     """
     from scipy.stats import bootstrap
 
-    def counted(*drawn: np.ndarray, axis: int) -> np.ndarray:
+    def statistic_of_draws(*drawn: np.ndarray, axis: int) -> np.ndarray:
         times = []
         for rows, size in zip(drawn, sizes):
+            # Counts of all samples at once: the items of sample n are numbered from n * size.
             flat = rows + size * np.arange(len(rows))[:, None]
-            times.append(np.bincount(flat.ravel(), minlength=size * len(rows)).reshape(-1, size).astype(np.float64))
+            counts = np.bincount(flat.ravel(), minlength=size * len(rows))
+            times.append(counts.reshape(-1, size).astype(np.float64))
         return statistic(times)
 
     return bootstrap(
         [np.arange(size) for size in sizes],
-        counted,
+        statistic_of_draws,
         n_resamples=samples,
         batch=max(1, AT_ONCE // sum(sizes)),
         vectorized=True,
@@ -246,10 +254,14 @@ def bootstrap_interval(values: ArrayLike, *, samples: int = 1000, seed: int = 0)
     if samples < 1:
         raise ValueError(f"samples of a bootstrap must be 1 or more: got {samples}; 1000 is the usual choice.")
     table = np.asarray(values, dtype=np.float64)
-    rows = len(table)
-    if rows < 2:  # nothing to resample
+    n_rows = len(table)
+    if n_rows < 2:  # nothing to resample
         return table.sum(axis=0), table.sum(axis=0)
-    return resample([rows], lambda times: (times[0] @ table / rows).T, samples=samples, seed=seed)
+
+    def means(times: list[np.ndarray]) -> np.ndarray:
+        return (times[0] @ table / n_rows).T
+
+    return resample([n_rows], means, samples=samples, seed=seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +271,7 @@ class EvaluatedPairs:
     Attributes:
         scores: float64, finite. *Shape:* ``(pairs,)``
         is_correct: Whether each pair is gold. *Shape:* ``(pairs,)``
-        n_gold: Gold pairs, found or not.
+        n_gold: Number of gold pairs, found or not.
     """
 
     scores: np.ndarray
@@ -267,7 +279,7 @@ class EvaluatedPairs:
     n_gold: int
 
     def best(self) -> Threshold:
-        """The threshold of highest F1 on this gold, see :func:`~st_xling.mining.best_threshold`."""
+        """Return the threshold of highest F1 on this gold, see :func:`~st_xling.mining.best_threshold`."""
         return best_threshold(self.scores, self.is_correct, self.n_gold)
 
     def at(self, threshold: float) -> dict[str, float]:
@@ -277,9 +289,10 @@ class EvaluatedPairs:
         their harmonic mean, all in [0, 1]. Minus infinity keeps all pairs, infinity none.
         """
         selected = self.scores >= threshold
-        correct, mined = int((selected & self.is_correct).sum()), int(selected.sum())
-        rates = precision_recall_f1(correct, mined, self.n_gold)
-        return dict(zip(MINING_MEASURES, (*rates, float(threshold), mined, correct, self.n_gold)))
+        n_mined = int(selected.sum())
+        n_correct = int((selected & self.is_correct).sum())
+        rates = precision_recall_f1(n_correct, n_mined, self.n_gold)
+        return dict(zip(MINING_MEASURES, (*rates, float(threshold), n_mined, n_correct, self.n_gold)))
 
 
 def judge_pairs(
@@ -293,17 +306,21 @@ def judge_pairs(
     Raises:
         ValueError: On repeated pairs, scores that are not finite, or no gold.
     """
-    scored, wanted = list(pairs), list(gold)
-    for name, listed in (("predictions", [pair[:2] for pair in scored]), ("gold", wanted)):
-        if twice := [pair for pair, count in Counter(listed).items() if count > 1]:
+    scored_pairs = list(pairs)
+    gold_pairs = list(gold)
+    predicted_pairs = [pair[:2] for pair in scored_pairs]
+    for name, id_pairs in (("predictions", predicted_pairs), ("gold", gold_pairs)):
+        twice = [pair for pair, count in Counter(id_pairs).items() if count > 1]
+        if twice:
             raise ValueError(f"{name} must hold each pair once: got {twice[0]} twice; remove the repeats.")
-    scores = np.array([score for *_, score in scored], dtype=np.float64)
+    scores = np.array([score for *_, score in scored_pairs], dtype=np.float64)
     if not np.isfinite(scores).all():
         raise ValueError(f"scores must be finite: got {scores[~np.isfinite(scores)][0]}; drop this pair first.")
-    if not wanted:
+    if not gold_pairs:
         raise ValueError("gold must hold at least one pair: got none; recall needs gold pairs.")
-    known = set(wanted)
-    return EvaluatedPairs(scores, np.array([pair[:2] in known for pair in scored], dtype=bool), len(wanted))
+    gold_set = set(gold_pairs)
+    is_correct = np.array([pair in gold_set for pair in predicted_pairs], dtype=bool)
+    return EvaluatedPairs(scores, is_correct, len(gold_pairs))
 
 
 def row_thresholds(
@@ -312,16 +329,16 @@ def row_thresholds(
     threshold: float | Sequence[float] | str | None = None,
     train: Sequence[EvaluatedPairs] | None = None,
 ) -> tuple[list[float], str]:
-    """A threshold for each corpus, and where they came from.
+    """Return a threshold for each corpus, and the source of the thresholds.
 
     Args:
         evaluated: The corpora that are evaluated.
-        threshold: One number for all, one for each, or ``"tune"``: the best on its own gold. By default minus
+        threshold: One number for all, one for each, or ``"tune"``: the best on the corpus's gold. By default minus
             infinity, which keeps every pair.
         train: Other pairs, corpus by corpus, whose best thresholds are taken instead.
     Returns:
-        One number a corpus, and the source: ``"given"``, ``"train"``, ``"tuned on this gold"``, or ``"none"``: every
-        pair counts as mined.
+        A number for each corpus, and the source: ``"given"``, ``"train"``, ``"tuned on this gold"``, or ``"none"``:
+        every pair counts as mined.
     Raises:
         ValueError: When both are given, or the number of thresholds does not match.
     """

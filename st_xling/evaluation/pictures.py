@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -30,12 +30,21 @@ logger = logging.getLogger(__name__)
 #: Folder of pictures in a model's folder.
 PICTURES = "pictures"
 
-# Pairs of sentences in a heat map, and where the start of a run waits for its picture.
+#: Height of each panel in inches, and the function that draws it.
+Panels: TypeAlias = "list[tuple[float, Callable[[Axes], None]]]"
+
+# Number of pairs of sentences in a heat map.
 _IN_HEAT_MAP = 14
+# File of the cosines at the start of a run, until they are drawn at its end.
 _START = "cosines.npy"
 _BINS = 40
-_BLUE, _ORANGE, _GREY, _RED = "#0072b2", "#e69f00", "#777777", "#d55e00"  # distinct for the color-blind
 _MOST_ROWS = 120
+
+# Distinct for the color-blind.
+_BLUE = "#0072b2"
+_ORANGE = "#e69f00"
+_GREY = "#777777"
+_RED = "#d55e00"
 
 
 @cache
@@ -48,7 +57,7 @@ def has_matplotlib() -> bool:
 
 
 def save_figure(figure: Any, path: str | Path, *, dpi: int = 130) -> Path:
-    """Write a matplotlib figure as PNG, in a folder that is made where it is missing; the path."""
+    """Write a matplotlib figure as PNG, in a folder that is created if it is missing, and return the path."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_writer(path) as stream:
@@ -62,29 +71,30 @@ class TrainingPicture:
     Cosines of the start are in the run's ``training`` folder until then, so that a run that is resumed has them.
 
     Args:
-        data: Name → pairs, such as development pairs; the first pairs of a data set are shown, of the first one that
-            the font can draw if there is one.
-        recipe: Its name, for the title.
-        start: What the encoder was before, for the title, such as ``"random weights"``.
+        data: Name → pairs, such as development pairs; shown are the first pairs of the first data set that the font
+            can draw, or of the first one if it can draw none.
+        recipe: Name of the recipe, for the title.
+        start: Description of the encoder before the training, for the title, such as ``"random weights"``.
     """
 
     def __init__(self, data: Mapping[str, Any], recipe: str, *, start: str = "") -> None:
-        shown: list[dict[str, list[str]]] = [pairs[:_IN_HEAT_MAP] for pairs in data.values()]
-        drawable = (rows for rows in shown if all(map(_can_draw, [*rows["source"], *rows["target"]])))
-        rows: dict[str, list[str]] = next(drawable, shown[0] if shown else {"source": [], "target": []})
+        candidates: list[dict[str, list[str]]] = [pairs[:_IN_HEAT_MAP] for pairs in data.values()]
+        drawable = [rows for rows in candidates if all(map(_can_draw, [*rows["source"], *rows["target"]]))]
+        without_data: dict[str, list[str]] = {"source": [], "target": []}
+        rows = [*drawable, *candidates, without_data][0]
         self.texts: list[list[str]] = [rows["source"], rows["target"]]
-        #: Names of both languages, for the axes; empty where the data do not tell.
+        #: Names of both languages, for the axes; empty if the data do not name them.
         codes = [rows.get(f"{side}_language") for side in ("source", "target")]
         self.languages = tuple(language_name(column[0]) if column else "" for column in codes)
         self.titles = (f"before: {start}" if start else "before", f"after {recipe}")
 
     def begin(self, model: SentenceTransformer, training: Path) -> None:
-        """Save how ``model`` starts, in the folder ``training``."""
+        """Save the cosines of ``model`` before the training, in the folder ``training``."""
         if self.texts[0] and has_matplotlib():
             np.save(training / _START, self._cosines(model))
 
     def end(self, model: SentenceTransformer, folder: Path) -> None:
-        """Draw into the run's ``folder``, and remove the start; nothing where no start was saved."""
+        """Draw into the run's ``folder``, and remove the saved start; without a saved start, do nothing."""
         start = folder / "training" / _START
         if not start.is_file() or not has_matplotlib():
             return
@@ -109,22 +119,27 @@ def draw_cosines(
     Args:
         panels: Title → cosines of sources (rows) with targets. *Shape:* ``(pairs, pairs)`` each
         path: PNG to write.
-        sources: The source sentences; those that the font cannot draw are labeled by their number alone.
+        sources: The source sentences; those that the font cannot draw are labeled only by their numbers.
         languages: Names of both languages, for the axes.
     """
     from matplotlib.figure import Figure
 
     numbers = [str(number) for number in range(1, len(sources) + 1)]
-    can_draw = all(map(_can_draw, sources))
-    rows = [f"{_drawable(text, most=28)}  {n}" for text, n in zip(sources, numbers)] if can_draw else numbers
+    if all(map(_can_draw, sources)):
+        row_labels = [f"{_drawable(text, most=28)}  {number}" for text, number in zip(sources, numbers)]
+        width = 9.4
+    else:
+        row_labels = numbers
+        width = 8.0
     # Numbers below the columns leave the maps their room at any length of the sentences.
-    figure = Figure(figsize=(9.4 if can_draw else 8.0, 3.9), layout="constrained")
+    figure = Figure(figsize=(width, 3.9), layout="constrained")
     axes_of_panels = figure.subplots(1, len(panels))
     for axes, (title, cosines) in zip(axes_of_panels, panels.items()):
         axes.set_title(_drawable(title), fontsize=11)
         image = axes.imshow(cosines, vmin=0.0, vmax=1.0, cmap="magma")
         axes.set_xticks(range(len(numbers)), numbers, fontsize=8)
-        axes.set_yticks(range(len(numbers)), rows if axes is axes_of_panels[0] else numbers, fontsize=8)
+        is_first = axes is axes_of_panels[0]
+        axes.set_yticks(range(len(numbers)), row_labels if is_first else numbers, fontsize=8)
         axes.set_xlabel(languages[1], fontsize=9)
         axes.tick_params(length=0)
     axes_of_panels[0].set_ylabel(languages[0], fontsize=9)
@@ -167,12 +182,19 @@ def score_histogram(pairs: EvaluatedPairs, *, bins: int = _BINS) -> dict[str, An
         ``low``: score at which the first bin begins; ``high``: score at which the last one ends, and which is part of
         it; ``correct``: pairs in the gold, a bin each; ``wrong``: the others.
     """
-    low, high = float(pairs.scores.min()), float(pairs.scores.max())
-    edges = np.linspace(low, high if high > low else low + 1.0, bins + 1)
-    correct, wrong = (
-        np.histogram(pairs.scores[rows], bins=edges)[0].tolist() for rows in (pairs.is_correct, ~pairs.is_correct)
-    )
-    return {"low": float(edges[0]), "high": float(edges[-1]), "correct": correct, "wrong": wrong}
+    low = float(pairs.scores.min())
+    high = float(pairs.scores.max())
+    if high <= low:
+        high = low + 1.0
+    edges = np.linspace(low, high, bins + 1)
+    correct, _ = np.histogram(pairs.scores[pairs.is_correct], bins=edges)
+    wrong, _ = np.histogram(pairs.scores[~pairs.is_correct], bins=edges)
+    return {
+        "low": float(edges[0]),
+        "high": float(edges[-1]),
+        "correct": correct.tolist(),
+        "wrong": wrong.tolist(),
+    }
 
 
 def draw_results(folder: Path, evaluations: Sequence[tuple[str, SavedResults]]) -> None:
@@ -190,17 +212,18 @@ def draw_results(folder: Path, evaluations: Sequence[tuple[str, SavedResults]]) 
     histograms: Panels = []
     for title, result in evaluations:
         rows = [row for row in result.rows if not row.average][:_MOST_ROWS]
-        columns = {place: column.name for place, column in enumerate(result.columns) if column.picture}
+        columns = {index: column.name for index, column in enumerate(result.columns) if column.picture}
         if rows and columns:
             row_inches = 0.11 + 0.13 * len(columns) if len(rows) <= 40 else 0.06 + 0.1 * len(columns)
-            bars.append((1.0 + row_inches * len(rows), partial(_bars, title=title, rows=rows, columns=columns)))
+            panel = partial(_draw_bars, title=title, rows=rows, columns=columns)
+            bars.append((1.0 + row_inches * len(rows), panel))
         thresholds = {row.label: row.arguments.get("threshold") for row in result.rows}
         for pair, counts in (result.figures.get("histograms") or {}).items():
             edges = np.linspace(counts["low"], counts["high"], len(counts["correct"]) + 1)
             series = {"other candidate pairs": counts["wrong"], "translations": counts["correct"]}
-            panel = partial(_histogram, title=pair, edges=edges, series=series, threshold=thresholds.get(pair))
+            panel = partial(_draw_histogram, title=pair, edges=edges, series=series, threshold=thresholds.get(pair))
             histograms.append((2.1, panel))
-    for name, panels in {"accuracy_by_language.png": bars, "score_histogram.png": histograms}.items():
+    for name, panels in (("accuracy_by_language.png", bars), ("score_histogram.png", histograms)):
         if panels:
             _save_panels(panels, folder / PICTURES / name)
         else:
@@ -213,38 +236,42 @@ def draw_scores(path: Path, scores: Sequence[float | None], threshold: float | N
         return
     values = np.array([score for score in scores if score is not None], dtype=float)
     counts, edges = np.histogram(values[np.isfinite(values)], bins=_BINS)
-    panel = partial(_histogram, title="Scores of the pairs", edges=edges, series={"pairs": counts}, threshold=threshold)
+    series = {"pairs": counts}
+    panel = partial(_draw_histogram, title="Scores of the pairs", edges=edges, series=series, threshold=threshold)
     _save_panels([(2.4, panel)], path)
 
 
-Panels = list[tuple[float, Callable[["Axes"], None]]]
-"""Height of each panel in inches, and what draws it."""
-
-
-def _bars(axes: Axes, *, title: str, rows: list[Row], columns: dict[int, str]) -> None:
+def _draw_bars(axes: Axes, *, title: str, rows: list[Row], columns: dict[int, str]) -> None:
     """Draw a bar for each language and measure."""
-    places, thick = np.arange(len(rows)), 0.8 / len(columns)
-    for number, (column, color) in enumerate(zip(columns, (_BLUE, _ORANGE, _GREY, _RED) * len(columns))):
-        values = [100 * (row.values[column] or 0.0) for row in rows]
-        heights = places + (number - (len(columns) - 1) / 2) * thick
-        drawn = axes.barh(heights, values, height=thick * 0.92, color=color, label=columns[column])
-        axes.bar_label(drawn, fmt="%.1f", padding=3, fontsize=7, color="#333333")
-    axes.set_yticks(places, [_drawable(row.label) for row in rows], fontsize=8)
+    row_positions = np.arange(len(rows))
+    thickness = 0.8 / len(columns)
+    colors = (_BLUE, _ORANGE, _GREY, _RED) * len(columns)
+    for number, (index, color) in enumerate(zip(columns, colors)):
+        values = [100 * (row.values[index] or 0.0) for row in rows]
+        # The bars of a row are centered around its position.
+        positions = row_positions + (number - (len(columns) - 1) / 2) * thickness
+        bars = axes.barh(positions, values, height=thickness * 0.92, color=color, label=columns[index])
+        axes.bar_label(bars, fmt="%.1f", padding=3, fontsize=7, color="#333333")
+    axes.set_yticks(row_positions, [_drawable(row.label) for row in rows], fontsize=8)
     axes.set_ylim(len(rows) - 0.45, -0.55)
     axes.set_xlim(0, 107)
     axes.set_xticks(range(0, 101, 20))
-    only = f": {next(iter(columns.values()))}" if len(columns) == 1 else ""
-    _finish(axes, _drawable(f"{title}{only}"), "%", legend=len(columns) if len(columns) > 1 else 0)
+    if len(columns) == 1:
+        (column_name,) = columns.values()
+        _finish(axes, _drawable(f"{title}: {column_name}"), "%", legend=0)
+    else:
+        _finish(axes, _drawable(title), "%", legend=len(columns))
 
 
-def _histogram(
+def _draw_histogram(
     axes: Axes, *, title: str, edges: np.ndarray, series: Mapping[str, Any], threshold: float | None
 ) -> None:
     """Draw counts of pairs by score, and the threshold; the last series as a line over the one before it."""
-    for number, (name, counts) in enumerate(series.items(), 1):
-        fills = number < 2
-        style: Any = {"fill": True, "color": _ORANGE, "alpha": 0.55} if fills else {"color": _BLUE, "linewidth": 1.8}
-        axes.stairs(counts, edges, label=name, **style)
+    for number, (name, counts) in enumerate(series.items()):
+        if number == 0:
+            axes.stairs(counts, edges, label=name, fill=True, color=_ORANGE, alpha=0.55)
+        else:
+            axes.stairs(counts, edges, label=name, color=_BLUE, linewidth=1.8)
     if len(series) > 1:  # most candidates are no translations
         axes.set_yscale("log")
         axes.set_ylim(0.7, 2 * max(2, *map(max, series.values())))
@@ -255,7 +282,7 @@ def _histogram(
 
 
 def _finish(axes: Axes, title: str, unit: str, *, legend: int) -> None:
-    """Title, axes and a legend of so many columns, above the panel."""
+    """Set the title and the axes, and draw a legend of ``legend`` columns above the panel."""
     axes.set_title(title, fontsize=10, loc="left")
     axes.set_xlabel(unit, fontsize=8)
     axes.tick_params(labelsize=8)
@@ -277,9 +304,12 @@ def _save_panels(panels: Panels, path: Path) -> None:
 
 
 def _can_draw(text: str) -> bool:
-    """Return whether the font has all letters: Latin, Greek and Cyrillic ones, and common signs."""
-    line = " ".join(text.split())
-    return all(sign.isprintable() and (ord(sign) < 0x0590 or 0x1E00 <= ord(sign) < 0x2E80) for sign in line)
+    """Return whether the font has all characters: Latin, Greek and Cyrillic letters, and common signs."""
+    for character in " ".join(text.split()):
+        code = ord(character)
+        if not character.isprintable() or not (code < 0x0590 or 0x1E00 <= code < 0x2E80):
+            return False
+    return True
 
 
 def _drawable(text: str, *, most: int = 40) -> str:
