@@ -7,7 +7,7 @@ import pytest
 
 from st_xling.cli import main
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.evaluation.compare.tasks import TASKS as COMPARE_TASKS
+from st_xling.evaluation.compare.tasks import COMPARISON_TASKS
 from tests.training.transfer.sets import write_encoder, write_set
 
 TASKS = {
@@ -77,7 +77,7 @@ def test_an_interrupted_comparison_tells_how_to_resume(
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(COMPARE_TASKS, "tatoeba", COMPARE_TASKS["tatoeba"]._replace(run=stopped))
+    monkeypatch.setitem(COMPARISON_TASKS, "tatoeba", COMPARISON_TASKS["tatoeba"]._replace(run=stopped))
     assert main(["compare", str(encoder), *COMPARED, "--out", str(tmp_path / "out")]) == 130
     assert "same command again to resume" in capsys.readouterr().err
 

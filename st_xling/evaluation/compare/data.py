@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, NamedTuple
 
 from st_xling.data.retrieval import RetrievalSet, load_retrieval_specs
 from st_xling.data.spec import data_name, is_phrasebook, paired_languages, parse_spec, split_spec
@@ -18,11 +18,20 @@ from st_xling.utils.languages import canonical_language, is_code, pair_languages
 from st_xling.utils.signature import sha8
 from st_xling.utils.text import home_path
 
-#: Corpora of a language pair that are evaluated, and those that give the threshold.
-Corpora: TypeAlias = tuple[IndexedCorpus, IndexedCorpus]
-
 #: Sizes of the phrasebook's sets: pairs, sentences to mine, gold pairs and passages per language.
 PHRASES = {"pairs": 300, "mining": 400, "gold": 60, "passages": 60}
+
+
+class SplitCorpora(NamedTuple):
+    """Corpora of a language pair.
+
+    Attributes:
+        test: Corpora that are evaluated.
+        train: Corpora that give the threshold.
+    """
+
+    test: IndexedCorpus
+    train: IndexedCorpus
 
 
 @dataclass(frozen=True)
@@ -39,7 +48,7 @@ class ComparisonData:
     """
 
     pairs: Mapping[str, tuple[list[str], list[str]]] = field(default_factory=dict)
-    mining: Mapping[str, Corpora] = field(default_factory=dict)
+    mining: Mapping[str, SplitCorpora] = field(default_factory=dict)
     pool: Sequence[RetrievalSet] = ()
     name: str = "data"
     missing: Sequence[str] = ()
@@ -48,15 +57,14 @@ class ComparisonData:
     @cached_property
     def sha8(self) -> dict[str, str]:
         """Eight hex digits for each part, which change with any text of it."""
-        corpora = [
-            [one.source, one.target, [(str(row), str(other)) for row, other in one.gold]]
-            for both in self.mining.values()
-            for one in both
-        ]
+        corpora: list[list[Any]] = []
+        for corpus in chain.from_iterable(self.mining.values()):
+            gold = [(str(source), str(target)) for source, target in corpus.gold]
+            corpora.append([corpus.source, corpus.target, gold])
         return {
             "pairs": sha8(self.pairs),
             "mining": sha8([list(self.mining), corpora]),
-            "pool": sha8([part.sha256 for part in self.pool]),
+            "pool": sha8([retrieval_set.sha256 for retrieval_set in self.pool]),
         }
 
     @cached_property
@@ -66,10 +74,12 @@ class ComparisonData:
 
     def texts(self) -> Iterator[str]:
         """Iterate over all texts that are embedded, except generated ones."""
-        columns: list[Iterable[str]] = [column for both in self.pairs.values() for column in both]
-        columns += [side for both in self.mining.values() for corpus in both for side in corpus[:2]]
-        for part in self.pool:
-            columns += [part.passages, *(queries.values() for queries in part.queries.values())]
+        columns: list[Iterable[str]] = [*chain.from_iterable(self.pairs.values())]
+        for corpus in chain.from_iterable(self.mining.values()):
+            columns += [corpus.source, corpus.target]
+        for retrieval_set in self.pool:
+            columns.append(retrieval_set.passages)
+            columns += [queries.values() for queries in retrieval_set.queries.values()]
         return chain.from_iterable(columns)
 
 
@@ -88,16 +98,16 @@ def load_comparison_data(
         ValueError: No data, a spec of another form; as the readers.
         FileNotFoundError: Nothing is at a path.
     """
-    listed = list(specs) or ["phrasebook"]
+    all_specs = list(specs) or ["phrasebook"]
     pair_specs: list[str] = []
     pool_specs: list[str] = []
-    mining: dict[str, Corpora] = {}
+    mining: dict[str, SplitCorpora] = {}
     missing: list[str] = []
-    for spec in listed:
+    for spec in all_specs:
         path = home_path(spec)
         if is_phrasebook(spec):
-            pairs, passages, corpora = _phrasebook(spec)
-            pair_specs.append(pairs)
+            phrase_pairs, passages, corpora = _read_phrasebook(spec)
+            pair_specs.append(phrase_pairs)
             pool_specs += passages
             mining |= corpora
         elif path.is_dir() and any(path.rglob("*-*.gold*")):
@@ -105,37 +115,54 @@ def load_comparison_data(
                 if pair in mining:
                     raise ValueError(f"expected one corpus to mine a pair: got another for {pair} in {spec!r}.")
                 try:
-                    mining |= _corpora(path, [pair])
+                    mining |= _read_corpora(path, [pair])
                 except FileNotFoundError:
                     missing.append(f"mining {pair}: no training split, which gives the threshold")
-        elif path.is_dir() and (
-            files := [each for each in path.glob("*.json*") if is_code(each.name.partition(".")[0])]
-        ):
-            # Named by languages, as XQuAD-R's are.
-            pool_specs += [f"{each.name.partition('.')[0]}={each}" for each in sorted(files)]
+        elif files := _find_passage_files(path):
+            pool_specs += [f"{code}={file}" for code, file in files]
+        elif len(split_spec(spec).languages) == 1:
+            pool_specs.append(spec)
         else:
-            (pool_specs if len(split_spec(spec).languages) == 1 else pair_specs).append(spec)
-    pairs_read = load_english_pairs(pair_specs)[0] if pair_specs else {}
+            pair_specs.append(spec)
+
+    pairs = load_english_pairs(pair_specs)[0] if pair_specs else {}
     pool = load_retrieval_specs(pool_specs) if pool_specs else []
     if languages is not None:
         wanted = {*resolve_languages(languages), "eng"}
-        pairs_read = {code: texts for code, texts in pairs_read.items() if code in wanted}
-        mining = {pair: both for pair, both in mining.items() if {*_codes(pair)} <= wanted}
-        pool = [part for part in pool if canonical_language(part.language) in wanted]
-        for place, part in enumerate(pool):
-            asked = {code: own for code, own in part.queries.items() if canonical_language(code) in wanted}
-            pool[place] = replace(part, queries=asked)
+        pairs = {code: texts for code, texts in pairs.items() if code in wanted}
+        mining = {pair: corpora for pair, corpora in mining.items() if {*_codes_except_english(pair)} <= wanted}
+        pool = _select_pool_languages(pool, wanted)
     if len(pool) == 1:
         missing.append(f"the mixed pool: passages of {pool[0].language} alone; it takes two languages")
         pool = []
-    if not (pairs_read or mining or pool):
+    if not (pairs or mining or pool):
         chosen = "" if languages is None else f" of {', '.join(languages)}"
-        raise ValueError(f"expected data to compare by: got none in {', '.join(listed)}{chosen}.")
-    name = data_name(listed, split="test")
-    return ComparisonData(pairs_read, mining, pool, name, missing, seed)
+        raise ValueError(f"expected data to compare by: got none in {', '.join(all_specs)}{chosen}.")
+    name = data_name(all_specs, split="test")
+    return ComparisonData(pairs, mining, pool, name, missing, seed)
 
 
-def _codes(pair: str) -> list[str]:
+def _find_passage_files(path: Path) -> list[tuple[str, Path]]:
+    """Return the language and the path of each file of a folder that is named by a language, as XQuAD-R's are."""
+    if not path.is_dir():
+        return []
+    files = [(file.name.partition(".")[0], file) for file in sorted(path.glob("*.json*"))]
+    return [(code, file) for code, file in files if is_code(code)]
+
+
+def _select_pool_languages(pool: Sequence[RetrievalSet], wanted: Collection[str]) -> list[RetrievalSet]:
+    """Return the sets whose passages are in wanted languages, with their queries in wanted languages."""
+    selected: list[RetrievalSet] = []
+    for retrieval_set in pool:
+        if canonical_language(retrieval_set.language) in wanted:
+            queries = {
+                code: texts for code, texts in retrieval_set.queries.items() if canonical_language(code) in wanted
+            }
+            selected.append(replace(retrieval_set, queries=queries))
+    return selected
+
+
+def _codes_except_english(pair: str) -> list[str]:
     """Return the languages of a pair, without English."""
     return [code for code in map(canonical_language, filter(None, pair_languages(pair))) if code != "eng"]
 
@@ -147,13 +174,14 @@ def english_free(pair: str) -> str:
         >>> english_free("de-en"), english_free("zh-vi")
         ('deu', 'cmn-vie')
     """
-    return "-".join(_codes(pair))
+    return "-".join(_codes_except_english(pair))
 
 
-def _phrasebook(spec: str) -> tuple[str, list[str], dict[str, Corpora]]:
+def _read_phrasebook(spec: str) -> tuple[str, list[str], dict[str, SplitCorpora]]:
     """Return specs of pairs and passages, and corpora to mine; ``?size=`` counts pairs, and scales the others."""
     book = parse_spec(spec, {})
-    size, seed = book.options.get("size", PHRASES["pairs"]), book.options.get("seed", 0)
+    size = book.options.get("size", PHRASES["pairs"])
+    seed = book.options.get("seed", 0)
     codes = [code for code in paired_languages(book) if code != "en"]
     share = min(1.0, size / PHRASES["pairs"])
     sizes = {name: max(10, round(share * number)) for name, number in PHRASES.items()}
@@ -162,12 +190,12 @@ def _phrasebook(spec: str) -> tuple[str, list[str], dict[str, Corpora]]:
         f"{code}=phrasebook?size={sizes['passages']}&seed={seed}&queries={languages}" for code in [*codes, "en"]
     ]
     named = f"phrasebook:{','.join(codes)}"
-    mining = _corpora(f"{named}?size={sizes['mining']}&gold={sizes['gold']}&seed={seed}")
+    mining = _read_corpora(f"{named}?size={sizes['mining']}&gold={sizes['gold']}&seed={seed}")
     return f"{named}?size={size}&seed={seed}", passages, mining
 
 
-def _corpora(spec: str | Path, pairs: Sequence[str] | None = None) -> dict[str, Corpora]:
+def _read_corpora(spec: str | Path, pairs: Sequence[str] | None = None) -> dict[str, SplitCorpora]:
     """Read the corpora that are evaluated, and those that give the threshold."""
     evaluator = BuccEvaluator.from_spec(spec, pairs)
     assert evaluator.train is not None
-    return {pair: (test, evaluator.train[pair]) for pair, test in evaluator.corpora.items()}
+    return {pair: SplitCorpora(test, evaluator.train[pair]) for pair, test in evaluator.corpora.items()}

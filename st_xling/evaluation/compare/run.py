@@ -9,16 +9,17 @@ import re
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import numpy as np
 
 from st_xling._version import __version__
 from st_xling.data.spec import SpecOption, integer_at_least, read_options, split_options, unique_name
 from st_xling.evaluation.compare.data import ComparisonData
-from st_xling.evaluation.compare.statistics import ALPHA, MEAN, Cell, compare_values, holm, rank_label
-from st_xling.evaluation.compare.tasks import TASKS, Cells, Session, Task, measure_speed
+from st_xling.evaluation.compare.statistics import ALPHA, MEAN, ItemResults, compare_values, holm, rank_label
+from st_xling.evaluation.compare.tasks import COMPARISON_TASKS, ComparisonTask, LabelResults, Session, measure_speed
 from st_xling.models import load_encoder
 from st_xling.models.sidecar import model_fingerprint
 from st_xling.models.view import EncoderLoadingOptions, model_options
@@ -30,6 +31,7 @@ from st_xling.utils.tables import format_table
 from st_xling.utils.terminal import duration, first_line
 
 if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
     from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
@@ -38,16 +40,36 @@ _TEMPLATE = Path(__file__).with_name("page.html")
 
 # Options of a model that may follow its name, as in ``MODEL?prompt=query: &layer=7``.
 _TEXT_OPTIONS = ["name", "prompt", "prompt_name", "passage_prompt", "pooling", "dtype", "backend", "revision", "device"]
-_OPTIONS: dict[str, SpecOption] = dict.fromkeys(_TEXT_OPTIONS, SpecOption(str, "text"))
-_OPTIONS |= dict.fromkeys(("layer", "truncate_dim", "max_length"), SpecOption(integer_at_least(1), "7, above 0"))
+_MODEL_OPTIONS: dict[str, SpecOption] = dict.fromkeys(_TEXT_OPTIONS, SpecOption(str, "text"))
+_MODEL_OPTIONS |= dict.fromkeys(("layer", "truncate_dim", "max_length"), SpecOption(integer_at_least(1), "7, above 0"))
 
-# Swaps of each test: enough for a p-value that remains significant after the correction over all tests.
-_SWAPS, _SWAPS_PER_TEST = 10_000, 40
+# Number of swaps of each test: this many, or so many times the number of all tests if that is more, so that a p-value
+# can remain significant after the correction over all tests.
+_SWAPS = 10_000
+_SWAPS_PER_TEST = 40
+
+
+class ModelFacts(TypedDict):
+    """A compared model, as the report has it.
+
+    Attributes:
+        name: Name in tables.
+        model: Hub id or folder.
+        sha8: Eight digits of its fingerprint.
+        options: Parts of the signature, see :func:`~st_xling.models.view.model_options`.
+        search: The same where queries and passages are distinguished.
+    """
+
+    name: str
+    model: str
+    sha8: str
+    options: dict[str, str]
+    search: dict[str, str]
 
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A model with options of its own.
+    """A model with its own options.
 
     Attributes:
         name: Name in tables.
@@ -69,16 +91,16 @@ def parse_models(specs: Iterable[str], **options: Unpack[EncoderLoadingOptions])
     Raises:
         ValueError: An option that models do not take.
     Example:
-        >>> [(each.name, dict(each.options)) for each in parse_models(["me/e5?prompt=query: ", "you/e5"], layer=7)]
+        >>> [(spec.name, dict(spec.options)) for spec in parse_models(["me/e5?prompt=query: ", "you/e5"], layer=7)]
         [('e5', {'layer': 7, 'prompt': 'query: '}), ('e5-2', {'layer': 7})]
     """
     models: dict[str, ModelSpec] = {}
     for spec in specs:
-        place, query = split_options(spec)
-        given = read_options(query, _OPTIONS, spec=spec)
-        name = unique_name(given.pop("name", Path(place).name or place), models)
-        # The names of _OPTIONS are those of the type.
-        models[name] = ModelSpec(name, place, cast(EncoderLoadingOptions, {**options, **given}))
+        model, query = split_options(spec)
+        own_options = read_options(query, _MODEL_OPTIONS, spec=spec)
+        name = unique_name(own_options.pop("name", Path(model).name or model), models)
+        # The names of _MODEL_OPTIONS are those of the type.
+        models[name] = ModelSpec(name, model, cast(EncoderLoadingOptions, {**options, **own_options}))
     return list(models.values())
 
 
@@ -109,67 +131,87 @@ def compare_models(
     Raises:
         ValueError: No model, two of one name, unknown tasks, no task that the data allow, no samples.
     """
-    chosen = {name: task for name, task in TASKS.items() if tasks is None or name in tasks}
-    unknown = sorted({*(tasks or ())} - {*TASKS})
-    if unknown or not chosen:
-        raise ValueError(f"tasks must be among {', '.join(TASKS)}: got {', '.join(unknown) or 'none'}.")
-    names = [each.name for each in models]
+    chosen = _choose_tasks(tasks)
+    names = [spec.name for spec in models]
     if not names or len({*names}) < len(names):
         raise ValueError(f"expected one model or more, of different names: got {', '.join(names) or 'none'}.")
-    lacking = {name: task for name, task in chosen.items() if task.needs and not getattr(data, task.needs)}
-    missing = [*data.missing, *(f"{task.title}: no data for it ({task.needs})" for task in lacking.values())]
-    chosen = {name: task for name, task in chosen.items() if name not in lacking}
+    missing = list(data.missing)
+    for name, task in list(chosen.items()):
+        if task.needs and not getattr(data, task.needs):
+            missing.append(f"{task.title}: no data for it ({task.needs})")
+            del chosen[name]
     if not chosen:
         raise ValueError(f"nothing could be compared: {'; '.join(missing)}.")
+
     folder = None if out is None else Path(out)
     if folder is not None:
         (folder / "results").mkdir(parents=True, exist_ok=True)
-    loaded = {each.name: load_encoder(each.model, **each.options) for each in models}
-    cells: dict[str, dict[str, Cells]] = {name: {} for name in chosen}
+    encoders = {spec.name: load_encoder(spec.model, **spec.options) for spec in models}
+    results: dict[str, dict[str, LabelResults]] = {name: {} for name in chosen}
     if "speed" in chosen:
-        cells["speed"] = measure_speed(loaded, data, batch_size=batch_size)
-    facts: list[dict[str, Any]] = []
-    for each in models:
-        model = loaded[each.name]
-        known = {"name": each.name, "model": each.model, "sha8": model_fingerprint(model)[:8]}
-        facts.append({**known, "options": model_options(model), "search": model_options(model, retrieval=True)})
-        session = Session(model, data, batch_size, show_progress_bar)
+        results["speed"] = measure_speed(encoders, data, batch_size=batch_size)
+    facts: list[ModelFacts] = []
+    for spec in models:
+        encoder = encoders[spec.name]
+        facts.append(_describe_model(spec, encoder))
+        session = Session(encoder, data, batch_size, show_progress_bar)
         for name, task in chosen.items():
             if task.run is not None:
-                cells[name][each.name] = _run_task(name, task, session, facts[-1], folder)
-    report = ComparisonReport(_content(facts, chosen, cells, data, missing, samples))
+                results[name][spec.name] = _run_task(name, task, session, facts[-1], folder)
+
+    report = ComparisonReport(_compute_content(facts, chosen, results, data, missing, samples))
     if folder is not None:
         write_json(folder / "compare.json", report.content)
         write_atomic(folder / "compare.html", report.page().encode("utf-8"))
     return report
 
 
-def _run_task(name: str, task: Task, session: Session, known: Mapping[str, Any], folder: Path | None) -> Cells:
+def _choose_tasks(names: Collection[str] | None) -> dict[str, ComparisonTask]:
+    """Return the tasks of these names, in the order of the page; all for ``None``."""
+    unknown = sorted({*(names or ())} - {*COMPARISON_TASKS})
+    chosen = {name: task for name, task in COMPARISON_TASKS.items() if names is None or name in names}
+    if unknown or not chosen:
+        raise ValueError(f"tasks must be among {', '.join(COMPARISON_TASKS)}: got {', '.join(unknown) or 'none'}.")
+    return chosen
+
+
+def _describe_model(spec: ModelSpec, encoder: SentenceTransformer) -> ModelFacts:
+    return {
+        "name": spec.name,
+        "model": spec.model,
+        "sha8": model_fingerprint(encoder)[:8],
+        "options": model_options(encoder),
+        "search": model_options(encoder, retrieval=True),
+    }
+
+
+def _run_task(
+    name: str, task: ComparisonTask, session: Session, model: ModelFacts, folder: Path | None
+) -> LabelResults:
     """Run a task of one model, unless an earlier run has finished it."""
     assert task.run is not None
-    model = known["name"]
-    part = session.data.sha8.get(task.needs) or session.data.sha8
-    used = [known["sha8"], known["options"], known["search"]]
-    fingerprint = sha8([used, name, part, session.data.seed, task.parts, __version__])
+    data_digest = session.data.sha8.get(task.needs) or session.data.sha8
+    model_content = [model["sha8"], model["options"], model["search"]]
+    fingerprint = sha8([model_content, name, data_digest, session.data.seed, task.parts, __version__])
     # With the digits of the name: "a/b" and "a-b" must not share a file.
-    stem = f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', model)}-{sha8(model)}"
+    stem = f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', model['name'])}-{sha8(model['name'])}"
     path = folder / "results" / f"{stem}.{name}.json" if folder else None
-    cells = _stored_cells(path, fingerprint) if path else None
-    if cells is None:
+    results = _load_results(path, fingerprint) if path else None
+    if results is None:
         start = time.perf_counter()
         try:
-            cells = task.run(session)
+            results = task.run(session)
         except ValueError as error:
-            raise ValueError(f"{task.title}, {model}: {error}") from error
-        logger.info("%s: %s, %s", model, name, duration(time.perf_counter() - start))
+            raise ValueError(f"{task.title}, {model['name']}: {error}") from error
+        logger.info("%s: %s, %s", model["name"], name, duration(time.perf_counter() - start))
         if path:
-            columns = {label: vars(cell) for label, cell in cells.items()}
+            columns = {label: vars(items) for label, items in results.items()}
             plain = json.loads(json.dumps(columns, default=np.ndarray.tolist))
             write_json(path, {"fingerprint": fingerprint, "sha8": sha8(plain), "cells": plain})
-    return cells
+    return results
 
 
-def _stored_cells(path: Path, fingerprint: str) -> Cells | None:
+def _load_results(path: Path, fingerprint: str) -> LabelResults | None:
     """Return the results of an earlier run; ``None`` if there are none, or of other models, data or versions.
 
     A damaged file, such as one that was cut short or edited, is named in a warning.
@@ -183,57 +225,36 @@ def _stored_cells(path: Path, fingerprint: str) -> Cells | None:
     except ValueError as error:
         logger.warning("%s is damaged, so that its task runs again: %s", path.name, first_line(error))
         return None
-    return {label: Cell(**cell) for label, cell in stored["cells"].items()}
+    return {label: ItemResults(**items) for label, items in stored["cells"].items()}
 
 
-def _content(
-    models: list[dict[str, Any]],
-    tasks: Mapping[str, Task],
-    cells: Mapping[str, Mapping[str, Cells]],
+def _compute_content(
+    models: list[ModelFacts],
+    tasks: Mapping[str, ComparisonTask],
+    results: Mapping[str, Mapping[str, LabelResults]],
     data: ComparisonData,
     missing: list[str],
     samples: int,
 ) -> dict[str, Any]:
     """Compute values, tests and orders from the results, task → model → language → items."""
-    tests = 0
-    for name, own in cells.items():
-        languages = len(next(iter(own.values())))
-        n_tested = sum(measure.tested for measure in tasks[name].measures)
-        tests += n_tested * (languages + (languages > 1)) * math.comb(len(own), 2)
-    swaps = max(_SWAPS, _SWAPS_PER_TEST * tests)
+    n_tests = sum(_count_tests(tasks[name], results_of_task) for name, results_of_task in results.items())
+    swaps = max(_SWAPS, _SWAPS_PER_TEST * n_tests)
     contents: dict[str, Any] = {}
-    comparisons: list[dict[str, Any]] = []
-    for name, own in cells.items():
-        task, labels = tasks[name], list(next(iter(own.values())))
-        measures = []
-        for measure in task.measures:
-            values, tested = compare_values(measure, own, seed=data.seed, samples=samples, swaps=swaps)
-            measures.append({**measure._asdict(), "values": values, **({"comparisons": tested} if tested else {})})
-            comparisons += tested
-        named = f"{data.name}@{data.sha8.get(task.needs) or sha8(data.sha8)}"
-        repeats = data.repeats if task.needs == "pairs" else None
-        parts = {"task": name, "languages": labels, **task.parts, "repeats": repeats, "seed": data.seed}
-        used = "search" if task.needs == "pool" else "options"
-        contents[name] = {
-            "title": task.title,
-            "what": task.what,
-            "labels": labels,
-            "overall": MEAN if len(labels) > 1 else labels[0],
-            "measures": measures,
-            "signatures": {each["name"]: sign("compare", **parts, data=named, model=each[used]) for each in models},
-        }
-    for test, p in zip(comparisons, holm([test["p"] for test in comparisons])):
-        test["p_corrected"] = float(p)
-        test["significant"] = bool(p < ALPHA)
-    for content in contents.values():
-        for tested in (each for each in content["measures"] if "comparisons" in each):
-            tested["ranking"] = rank_label(tested, content["overall"])
-            tested["orders"] = {label: rank_label(tested, label)["groups"] for label in content["labels"]}
+    for name, results_of_task in results.items():
+        content = _describe_task(name, tasks[name], models, [*next(iter(results_of_task.values()))], data)
+        for measure in tasks[name].measures:
+            values, comparisons = compare_values(measure, results_of_task, seed=data.seed, samples=samples, swaps=swaps)
+            measure_content = {**measure._asdict(), "values": values}
+            if comparisons:
+                measure_content["comparisons"] = comparisons
+            content["measures"].append(measure_content)
+        contents[name] = content
+    _rank_models(contents)
     signature = sign(
         "compare",
         tasks=contents,
         interval=f"bootstrap,{1 - ALPHA:g},{samples}",
-        tests=f"swaps,holm,{tests}",
+        tests=f"swaps,holm,{n_tests}",
         seed=data.seed,
         data=f"{data.name}@{sha8(data.sha8)}",
     )
@@ -241,11 +262,63 @@ def _content(
         "models": models,
         "tasks": contents,
         "not_compared": missing,
-        "tests": tests,
+        "tests": n_tests,
         "swaps": swaps,
         "samples": samples,
         "signature": signature,
     }
+
+
+def _count_tests(task: ComparisonTask, results: Mapping[str, LabelResults]) -> int:
+    """Count the tests of a task: of each two models, by each tested measure, for each language and their mean."""
+    n_languages = len(next(iter(results.values())))
+    n_labels = n_languages + 1 if n_languages > 1 else 1
+    n_measures = sum(measure.tested for measure in task.measures)
+    return n_measures * n_labels * math.comb(len(results), 2)
+
+
+def _describe_task(
+    name: str, task: ComparisonTask, models: Sequence[ModelFacts], labels: list[str], data: ComparisonData
+) -> dict[str, Any]:
+    """Return the content of a task, still without measures."""
+    signatures: dict[str, str] = {}
+    for model in models:
+        signatures[model["name"]] = sign(
+            "compare",
+            task=name,
+            languages=labels,
+            **task.parts,
+            repeats=data.repeats if task.needs == "pairs" else None,
+            seed=data.seed,
+            data=f"{data.name}@{data.sha8.get(task.needs) or sha8(data.sha8)}",
+            model=model["search"] if task.needs == "pool" else model["options"],
+        )
+    return {
+        "title": task.title,
+        "what": task.what,
+        "labels": labels,
+        "overall": MEAN if len(labels) > 1 else labels[0],
+        "measures": [],
+        "signatures": signatures,
+    }
+
+
+def _rank_models(contents: Mapping[str, Any]) -> None:
+    """Correct the p-values of all tests together, and add the order that they allow to each tested measure."""
+    tested: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    comparisons: list[dict[str, Any]] = []
+    for content in contents.values():
+        for measure in content["measures"]:
+            if "comparisons" in measure:
+                tested.append((content, measure))
+                comparisons += measure["comparisons"]
+    corrected = holm([test["p"] for test in comparisons])
+    for test, p in zip(comparisons, corrected):
+        test["p_corrected"] = float(p)
+        test["significant"] = bool(p < ALPHA)
+    for content, measure in tested:
+        measure["ranking"] = rank_label(measure, content["overall"])
+        measure["orders"] = {label: rank_label(measure, label)["groups"] for label in content["labels"]}
 
 
 @dataclass(frozen=True)
@@ -266,27 +339,33 @@ class ComparisonReport:
     def table(self) -> str:
         """Format the means with intervals, the order of models, the differences, and what was not compared."""
         names = [model["name"] for model in self.content["models"]]
-        rows, gaps = [], []
+        head = ["measure", *names]
+        if len(names) > 1:  # one model has no order
+            head.append("order")
+        rows: list[list[str]] = []
+        differences: list[list[str]] = []
         for task in self.content["tasks"].values():
             for measure in task["measures"]:
                 title = f"{task['title']}: {measure['name']}"
-                row = [title, *(format_value(measure, measure["values"][name][task["overall"]]) for name in names)]
-                rows.append([*row, measure.get("ranking", {}).get("text", "")])
-                for gap in measure.get("comparisons", ()):
-                    if gap["label"] == task["overall"]:
-                        gaps.append([f"{title}, {gap['first']} − {gap['second']}", *format_difference(measure, gap)])
-        # One model has no order.
-        width = len(names) + 1 + (len(names) > 1)
-        lines = [format_table(["measure", *names, "order"][:width], [row[:width] for row in rows])]
-        if gaps:
-            lines += ["", format_table(["difference of means", "", "p"], gaps)]
+                values = [format_value(measure, measure["values"][name][task["overall"]]) for name in names]
+                order = measure.get("ranking", {}).get("text", "")
+                rows.append([title, *values, order][: len(head)])
+                for test in measure.get("comparisons", ()):
+                    if test["label"] == task["overall"]:
+                        pair = f"{title}, {test['first']} − {test['second']}"
+                        differences.append([pair, *format_difference(measure, test)])
+        lines = [format_table(head, rows)]
+        if differences:
+            lines += ["", format_table(["difference of means", "", "p"], differences)]
         for model in self.content["models"]:
-            search = f"; search{_used(model['search'])}" if model["search"] != model["options"] else ""
-            lines.append(f"{model['name']}: {model['model']}{_used(model['options'])}{search}")
+            line = f"{model['name']}: {model['model']}{_format_options(model['options'])}"
+            if model["search"] != model["options"]:
+                line += f"; search{_format_options(model['search'])}"
+            lines.append(line)
         for task in self.content["tasks"].values():
             if len(task["labels"]) > 1:
                 lines.append(f"mean of {task['title']}: {', '.join(task['labels'])}")
-        lines += [f"not compared: {each}" for each in self.content["not_compared"]]
+        lines += [f"not compared: {reason}" for reason in self.content["not_compared"]]
         return "\n".join([*lines, self.signature])
 
     def page(self) -> str:
@@ -294,49 +373,69 @@ class ComparisonReport:
         from jinja2 import Environment
 
         environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+        template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
         names = [model["name"] for model in self.content["models"]]
-        tasks = self.content["tasks"].values()
-        return environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
+        tested: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        for task in self.content["tasks"].values():
+            tested += [(task, measure) for measure in task["measures"] if "comparisons" in measure]
+        return template.render(
             comparison=self.content,
             names=names,
-            color={name: place % 8 for place, name in enumerate(names)},
+            color={name: number % 8 for number, name in enumerate(names)},
             value=format_value,
             difference=format_difference,
-            strip=_strip,
+            strip=_place_on_line,
             path=without_folders,
-            items=lambda measure, labels: [next(iter(measure["values"].values()))[label][3] for label in labels],
-            main=lambda task: [each for place, each in enumerate(task["measures"]) if not place or each["tested"]],
-            tested=[(task, each) for task in tasks for each in task["measures"] if "comparisons" in each],
+            items=_count_items,
+            main=_main_measures,
+            tested=tested,
             language=lambda code: language_name(code) if "-" not in code else code,
             version=__version__,
         )
 
 
-def _used(options: Mapping[str, str]) -> str:
+def _format_options(options: Mapping[str, str]) -> str:
     return "".join(f", {name.replace('_', ' ')} {value!r}" for name, value in options.items())
+
+
+def _count_items(measure: Mapping[str, Any], labels: Iterable[str]) -> list[int]:
+    """Return the number of items of each label, which is the same for all models."""
+    values = next(iter(measure["values"].values()))
+    return [values[label][3] for label in labels]
+
+
+def _main_measures(task: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the first measure of a task, which sums it up, and the others by which models are tested."""
+    first, *others = task["measures"]
+    return [first, *(measure for measure in others if measure["tested"])]
 
 
 def format_value(measure: Mapping[str, Any], value: Sequence[float], sign: str = "") -> str:
     """Format a value with the ends of its interval; ``sign="+"`` shows the sign of each number, as of a difference."""
-    factor, decimals = (100 if measure["unit"] == "%" else 1), measure["decimals"]
-    point, low, high = (f"{factor * number:{sign},.{decimals}f}" for number in value[:3])
+    factor = 100 if measure["unit"] == "%" else 1
+    numbers = [f"{factor * number:{sign},.{measure['decimals']}f}" for number in value[:3]]
+    point, low, high = numbers
     return f"{point} [{low}, {high}]" if measure["interval"] else point
 
 
-def format_difference(measure: Mapping[str, Any], gap: Mapping[str, Any]) -> tuple[str, str]:
+def format_difference(measure: Mapping[str, Any], test: Mapping[str, Any]) -> tuple[str, str]:
     """Format a difference with its interval, and the corrected p."""
-    numbers = [gap["difference"], gap["low"], gap["high"]]
-    return format_value(measure, numbers, sign="+"), f"{gap['p_corrected']:.2g}"
+    numbers = [test["difference"], test["low"], test["high"]]
+    return format_value(measure, numbers, sign="+"), f"{test['p_corrected']:.2g}"
 
 
-def _strip(measure: Mapping[str, Any], label: str) -> list[dict[str, Any]]:
+def _place_on_line(measure: Mapping[str, Any], label: str) -> list[dict[str, Any]]:
     """Place each model's value and interval on a line, in percent of its width."""
-    values = {model: own[label][:3] for model, own in measure["values"].items()}
-    numbers = [number for own in values.values() for number in own]
-    room = 0.06 * (max(numbers) - min(numbers)) or abs(max(numbers)) * 0.1 or 0.01
-    start, width = min(numbers) - room, max(numbers) - min(numbers) + 2 * room
-    strips = []
-    for model, own in values.items():
-        point, low, high = (round(100 * (number - start) / width, 2) for number in own)
-        strips.append({"name": model, "text": format_value(measure, own), "at": point, "low": low, "high": high})
-    return strips
+    triples = {model: values[label][:3] for model, values in measure["values"].items()}
+    numbers = [*chain.from_iterable(triples.values())]
+    least = min(numbers)
+    greatest = max(numbers)
+    # At both ends: a share of the width; without any width a share of the value, which may be 0.
+    room = 0.06 * (greatest - least) or abs(greatest) * 0.1 or 0.01
+    start = least - room
+    width = greatest - least + 2 * room
+    lines: list[dict[str, Any]] = []
+    for model, triple in triples.items():
+        point, low, high = [round(100 * (number - start) / width, 2) for number in triple]
+        lines.append({"name": model, "text": format_value(measure, triple), "at": point, "low": low, "high": high})
+    return lines

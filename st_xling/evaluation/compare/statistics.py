@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,11 +41,13 @@ class Measure(NamedTuple):
     tested: bool = False
     interval: bool = True
 
-    def table(self, cell: Cell) -> np.ndarray:
+    def table(self, results: ItemResults) -> np.ndarray:
         """Return the summands of each item. *Shape:* ``(items, 2)``"""
-        columns = {name: np.asarray(column, np.float64) for name, column in cell.columns.items()}
-        columns["1"] = np.ones(len(cell))
-        return np.stack([np.sum([columns[name] for name in part], axis=0) for part in (self.top, self.bottom)], axis=1)
+        columns = {name: np.asarray(column, np.float64) for name, column in results.columns.items()}
+        columns["1"] = np.ones(len(results))
+        numerators = np.sum([columns[name] for name in self.top], axis=0)
+        denominators = np.sum([columns[name] for name in self.bottom], axis=0)
+        return np.stack([numerators, denominators], axis=1)
 
     def value(self, sums: np.ndarray) -> np.ndarray:
         """Compute the measure from sums of :meth:`table` in the last axis; 0 where the denominator is 0."""
@@ -53,12 +56,12 @@ class Measure(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cell:
+class ItemResults:
     """Results of a model on the items of one language.
 
     Attributes:
-        items: Digest of the items in their order. Cells of equal digests are resampled together, such as translations
-            of the same questions into several languages.
+        items: Digest of the items in their order. Results of equal digests are resampled together, such as those of
+            translations of the same questions into several languages.
         columns: Name → a number for each item.
     """
 
@@ -70,7 +73,12 @@ class Cell:
 
 
 def compare_values(
-    measure: Measure, cells: Mapping[str, Mapping[str, Cell]], *, seed: int = 0, samples: int = 1000, swaps: int = 10000
+    measure: Measure,
+    results: Mapping[str, Mapping[str, ItemResults]],
+    *,
+    seed: int = 0,
+    samples: int = 1000,
+    swaps: int = 10000,
 ) -> tuple[dict[str, dict[str, tuple[float, float, float, int]]], list[dict[str, Any]]]:
     """Compute values with percentile bootstrap intervals over items, and paired permutation tests.
 
@@ -79,8 +87,8 @@ def compare_values(
     is tested by the mean of these differences.
 
     Args:
-        measure: What is compared.
-        cells: Model → language → results; the same languages and items for all models.
+        measure: The measure that is compared.
+        results: Model → language → results; the same languages and items for all models.
         seed: Seed of all draws.
         samples: Samples of the bootstrap.
         swaps: Random swaps of each test.
@@ -92,78 +100,101 @@ def compare_values(
         Efron and Tibshirani 1993, "An Introduction to the Bootstrap", section 13.3; Noreen 1989, "Computer-Intensive
         Methods for Testing Hypotheses", chapter 2 (approximate randomization).
     """
-    models, languages = list(cells), next(iter(cells.values()))
+    models = list(results)
+    # The items of a language are the same for all models.
+    languages = results[models[0]]
     labels = [*languages, MEAN] if len(languages) > 1 else [*languages]
     # Label → summands of each model's items. Shape: (models, items, 2)
-    tables = {label: np.stack([measure.table(own[label]) for own in cells.values()]) for label in languages}
-    firsts, seconds = np.triu_indices(len(models) if measure.tested else 0, 1)
+    tables: dict[str, np.ndarray] = {}
+    for label in languages:
+        tables[label] = np.stack([measure.table(by_language[label]) for by_language in results.values()])
+    n_tested = len(models) if measure.tested else 0
+    firsts, seconds = np.triu_indices(n_tested, 1)
 
     def values_and_differences(sums: Sequence[np.ndarray]) -> np.ndarray:
-        """From sums of each language, *shape:* ``(models, …, 2)``, to ``(models + pairs, …, labels)``."""
-        values = _with_mean([measure.value(own) for own in sums])
+        """Compute them from sums of each language, *shape:* ``(models, …, 2)``, as ``(models + pairs, …, labels)``."""
+        values = _append_mean([measure.value(sums_of_language) for sums_of_language in sums])
         return np.concatenate([values, values[firsts] - values[seconds]])
 
     low = high = points = values_and_differences([table.sum(axis=1) for table in tables.values()])
     # A language of one item has nothing to resample.
-    sizes = {cell.items: len(cell) for cell in languages.values() if len(cell) > 1}
+    sizes = {language.items: len(language) for language in languages.values() if len(language) > 1}
     if measure.interval and sizes:
 
-        def resampled(times: Sequence[np.ndarray]) -> np.ndarray:
-            drawn, once = dict(zip(sizes, times)), np.ones((len(times[0]), 1))
-            sums = [drawn.get(languages[label].items, once) @ table for label, table in tables.items()]
+        def resampled_values(times: Sequence[np.ndarray]) -> np.ndarray:
+            times_by_items = dict(zip(sizes, times))
+            once = np.ones((len(times[0]), 1))
+            sums = [times_by_items.get(languages[label].items, once) @ table for label, table in tables.items()]
             return np.moveaxis(values_and_differences(sums), 1, -1)
 
-        low, high = resample([*sizes.values()], resampled, samples=samples, seed=seed)
-    counts = [*map(len, languages.values()), sum(map(len, languages.values()))]
+        low, high = resample([*sizes.values()], resampled_values, samples=samples, seed=seed)
+
+    counts = [len(language) for language in languages.values()]
+    counts.append(sum(counts))
+    # A row for each model, then for each pair of models; in a row a triple for each label.
     numbers = np.stack([points, low, high], axis=-1).tolist()
-    values = {
-        model: {label: (*own, n) for label, own, n in zip(labels, row, counts)} for model, row in zip(models, numbers)
-    }
+    values: dict[str, dict[str, tuple[float, float, float, int]]] = {}
+    for model, triples in zip(models, numbers):
+        values[model] = {label: (*triple, count) for label, triple, count in zip(labels, triples, counts)}
     comparisons: list[dict[str, Any]] = []
-    for one, other, row in zip(firsts, seconds, numbers[len(models) :]):
-        p_values = _permutation_p(
-            measure, {label: table[[one, other]] for label, table in tables.items()}, languages, seed=seed, swaps=swaps
-        )
-        test = {"first": models[one], "second": models[other]}
-        for label, own, p in zip(labels, row, p_values.tolist()):
-            comparisons.append({"label": label, **test, **dict(zip(("difference", "low", "high"), own)), "p": p})
+    for first, second, triples in zip(firsts, seconds, numbers[len(models) :]):
+        tables_of_pair = {label: table[[first, second]] for label, table in tables.items()}
+        p_values = _permutation_p(measure, tables_of_pair, languages, seed=seed, swaps=swaps).tolist()
+        for label, (difference, least, most), p in zip(labels, triples, p_values):
+            comparisons.append(
+                {
+                    "label": label,
+                    "first": models[first],
+                    "second": models[second],
+                    "difference": difference,
+                    "low": least,
+                    "high": most,
+                    "p": p,
+                }
+            )
     return values, comparisons
 
 
-def _with_mean(values: Sequence[np.ndarray]) -> np.ndarray:
+def _append_mean(values: Sequence[np.ndarray]) -> np.ndarray:
     """Stack the values of each language in the last axis, with their mean where there are several."""
     stacked = np.stack(values, axis=-1)
-    mean = stacked.mean(axis=-1, keepdims=True)
-    return np.concatenate([stacked, mean], axis=-1) if len(values) > 1 else stacked
+    if len(values) == 1:
+        return stacked
+    return np.concatenate([stacked, stacked.mean(axis=-1, keepdims=True)], axis=-1)
 
 
 def _permutation_p(
-    measure: Measure, tables: Mapping[str, np.ndarray], languages: Mapping[str, Cell], *, seed: int, swaps: int
+    measure: Measure, tables: Mapping[str, np.ndarray], languages: Mapping[str, ItemResults], *, seed: int, swaps: int
 ) -> np.ndarray:
     """Return the two-sided p-value of each label. *Shape:* ``(labels,)``"""
     from scipy.stats import permutation_test
 
     # Swapping an item for which both models do the same changes nothing, so only the others are drawn.
-    differing = {cell.items: np.zeros(len(cell), dtype=bool) for cell in languages.values()}
+    differing = {language.items: np.zeros(len(language), dtype=bool) for language in languages.values()}
     for label, (first, second) in tables.items():
         differing[languages[label].items] |= (first != second).any(axis=1)
-    starts = dict(zip(differing, np.cumsum([0, *(rows.sum() for rows in differing.values())]).tolist()))
+    # The differing items of all languages have their signs one after the other; items → slice of the signs.
+    slices: dict[str, slice] = {}
+    total = 0
+    for items, rows in differing.items():
+        n_differing = int(rows.sum())
+        slices[items] = slice(total, total + n_differing)
+        total += n_differing
 
     def statistic(signs: np.ndarray, axis: int) -> np.ndarray:
         gaps = []
         for label, (first, second) in tables.items():
             items = languages[label].items
-            rows = differing[items]
             half = (first.sum(axis=0) + second.sum(axis=0)) / 2
             # With sign 1 an item stays with its model, with -1 it is swapped.
-            moved = signs[..., starts[items] : starts[items] + rows.sum()] @ (first - second)[rows] / 2
+            moved = signs[..., slices[items]] @ (first - second)[differing[items]] / 2
             gaps.append(measure.value(half + moved) - measure.value(half - moved))
         # Rounded, so that differences that are equal but for the order of additions count as equal.
-        return np.round(np.abs(_with_mean(gaps)), 9)
+        return np.round(np.abs(_append_mean(gaps)), 9)
 
-    total = sum(int(rows.sum()) for rows in differing.values())
     if total < 2:  # swapping one item turns the difference around, and its size stays
-        return np.ones(len(_with_mean([np.zeros(()) for _ in tables])))
+        n_labels = len(tables) + 1 if len(tables) > 1 else 1
+        return np.ones(n_labels)
     return permutation_test(
         [np.ones(total)],
         statistic,
@@ -191,8 +222,10 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     """
     values = np.asarray(p_values, dtype=np.float64)
     order = np.argsort(values, kind="stable")
+    # The least p-value is multiplied by the number of tests, the next one by one less; none falls below an earlier one.
+    scaled = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1))
     corrected = np.empty(len(values))
-    corrected[order] = np.minimum(1.0, np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)))
+    corrected[order] = np.minimum(1.0, scaled)
     return corrected
 
 
@@ -213,16 +246,21 @@ def rank_label(measure: Mapping[str, Any], label: str) -> dict[str, Any]:
         'a > b'
     """
     means = {model: values[label][0] for model, values in measure["values"].items()}
-    better = set()
+    # Pairs of a model and a significantly worse one.
+    better: set[tuple[str, str]] = set()
     for test in measure["comparisons"]:
-        pair = test["first"], test["second"]
-        is_comparable = measure["higher"] or min(means[name] for name in pair) >= 0
+        first = test["first"]
+        second = test["second"]
+        is_comparable = measure["higher"] or min(means[first], means[second]) >= 0
         if test["label"] == label and test["significant"] and is_comparable:
-            better.add(pair if (test["difference"] > 0) == measure["higher"] else pair[::-1])
+            is_first_better = (test["difference"] > 0) == measure["higher"]
+            better.add((first, second) if is_first_better else (second, first))
+
     order = sorted(means, key=lambda model: means[model], reverse=measure["higher"])
     groups = [order[:1]]
-    for place, model in enumerate(order[1:], 1):
-        if all((one, other) in better for one in order[:place] for other in order[place:]):
+    for rank, model in enumerate(order[1:], 1):
+        # A new group begins where every model so far is better than every later one.
+        if better.issuperset(product(order[:rank], order[rank:])):
             groups.append([])
         groups[-1].append(model)
     text = " > ".join(" = ".join(group) for group in groups)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from st_xling.data import hard_translations
 from st_xling.data.pairs import Sample
 from st_xling.evaluation.bucc import IndexedCorpus
 from st_xling.evaluation.compare.data import ComparisonData, english_free
-from st_xling.evaluation.compare.statistics import Cell, Measure
+from st_xling.evaluation.compare.statistics import ItemResults, Measure
 from st_xling.evaluation.measures import EvaluatedPairs
 from st_xling.evaluation.retrieval import RetrievalEvaluator, language_bias
 from st_xling.evaluation.xsim import xsim_plus_plus
@@ -30,16 +30,23 @@ from st_xling.utils.signature import sha8
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-Cells = dict[str, Cell]
+    from st_xling.data.hard_translation_sets import HardTranslation
 
-#: Label of what has no languages.
+#: Results of a model in a task: language, or another label → results of its items.
+LabelResults: TypeAlias = dict[str, ItemResults]
+
+#: Label of the results of a task without languages.
 ALL = "all"
 
-#: Neighbors of margins; pairs of each language whose English gets near-translations.
-K, HARD_PAIRS = 4, 300
+#: Neighbors that make up a sentence's neighborhood, for margins.
+K = 4
+#: Maximum number of pairs of each language whose English gets near-translations.
+HARD_PAIRS = 300
 
-#: Rounds of the speed measurement, and texts of each.
-ROUNDS, ROUND_TEXTS = 8, 48
+#: Number of rounds of the speed measurement.
+ROUNDS = 8
+#: Number of texts of each round.
+ROUND_TEXTS = 48
 
 
 @dataclass
@@ -59,7 +66,7 @@ class Session:
     show_progress_bar: bool = False
 
     def embed(self, columns: Sequence[Sequence[str]], languages: Sequence[str | None]) -> list[np.ndarray]:
-        """Embed each column. *Shape:* ``(texts, dim)`` each"""
+        """Compute the embeddings of each column. *Shape:* ``(texts, dim)`` each"""
         return encode_by_language(
             self.model,
             columns,
@@ -71,18 +78,22 @@ class Session:
     @cached_property
     def pairs(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Language → embeddings of its texts, and of their English."""
-        columns = [column for both in self.data.pairs.values() for column in both]
-        vectors = self.embed(columns, [code for language in self.data.pairs for code in (language, "eng")])
+        columns: list[list[str]] = []
+        languages: list[str] = []
+        for code, (texts, english) in self.data.pairs.items():
+            columns += [texts, english]
+            languages += [code, "eng"]
+        vectors = self.embed(columns, languages)
         return dict(zip(self.data.pairs, zip(vectors[::2], vectors[1::2])))
 
 
-class Task(NamedTuple):
-    """A task.
+class ComparisonTask(NamedTuple):
+    """A task of the comparison.
 
     Attributes:
         title: Title in tables.
-        what: What it measures, in a sentence.
-        needs: The part of the data, ``""`` for none.
+        what: Description of the measured ability, in a sentence.
+        needs: Name of the part of the data that it needs, ``""`` for none.
         measures: The first sums the task up; others explain it.
         run: Returns the results of a session by language; ``None`` for :func:`measure_speed`, which needs all models.
         parts: Parts of the signature.
@@ -92,15 +103,16 @@ class Task(NamedTuple):
     what: str
     needs: str
     measures: tuple[Measure, ...]
-    run: Callable[[Session], Cells] | None
+    run: Callable[[Session], LabelResults] | None
     parts: Mapping[str, Any] = {}
 
 
-def _both_ways(session: Session, *, judge: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Cells:
-    cells: Cells = {}
+def _run_both_ways(session: Session, *, judge: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> LabelResults:
+    results: LabelResults = {}
     for code, (source, target) in session.pairs.items():
-        cells[code] = Cell(sha8(session.data.pairs[code]), {"to": judge(source, target), "from": judge(target, source)})
-    return cells
+        columns = {"to": judge(source, target), "from": judge(target, source)}
+        results[code] = ItemResults(sha8(session.data.pairs[code]), columns)
+    return results
 
 
 def _is_nearest(queries: np.ndarray, corpus: np.ndarray) -> np.ndarray:
@@ -111,48 +123,63 @@ def _is_xsim_error(queries: np.ndarray, corpus: np.ndarray) -> np.ndarray:
     return best_targets(queries, corpus, k=min(K, len(queries))) != np.arange(len(queries))
 
 
-def _xsim_plus_plus(session: Session) -> Cells:
-    rows, seed = {}, session.data.seed
-    for code, (source, _) in session.data.pairs.items():
-        rows[code] = np.array(Sample(min(HARD_PAIRS, len(source)), seed).places(len(source), code))
-    hard = {
-        code: hard_translations([session.data.pairs[code][1][row] for row in own], seed=seed, most=2)
-        for code, own in rows.items()
-    }
-    vectors = session.embed([[each.text for each in own] for own in hard.values()], ["eng"] * len(hard))
-    cells: Cells = {}
-    for (code, own), negatives in zip(rows.items(), vectors):
-        source, target = (side[own] for side in session.pairs[code])
-        index, categories = [each.index for each in hard[code]], [each.category for each in hard[code]]
-        result = xsim_plus_plus(source, target, negatives, index, categories, k=min(K, len(own)))
-        cells[code] = Cell(sha8([session.data.pairs[code], own.tolist()]), {"wrong": np.array(result.winners) != ""})
-    return cells
+def _run_xsim_plus_plus(session: Session) -> LabelResults:
+    seed = session.data.seed
+    # Of each language: rows of the drawn pairs, near-translations of their English, and the texts of these.
+    rows: dict[str, np.ndarray] = {}
+    hard: dict[str, list[HardTranslation]] = {}
+    hard_texts: list[list[str]] = []
+    for code, (texts, english) in session.data.pairs.items():
+        sample = Sample(min(HARD_PAIRS, len(texts)), seed)
+        rows[code] = np.array(sample.places(len(texts), code))
+        hard[code] = hard_translations([english[row] for row in rows[code]], seed=seed, most=2)
+        hard_texts.append([sentence.text for sentence in hard[code]])
+    hard_vectors = session.embed(hard_texts, ["eng"] * len(hard_texts))
+
+    results: LabelResults = {}
+    for code, negatives in zip(rows, hard_vectors):
+        source, target = session.pairs[code]
+        result = xsim_plus_plus(
+            source[rows[code]],
+            target[rows[code]],
+            negatives,
+            [sentence.index for sentence in hard[code]],
+            [sentence.category for sentence in hard[code]],
+            k=min(K, len(rows[code])),
+        )
+        items = sha8([session.data.pairs[code], rows[code].tolist()])
+        results[code] = ItemResults(items, {"wrong": np.array(result.winners) != ""})
+    return results
 
 
-def _mining(session: Session) -> Cells:
-    cells: Cells = {}
+def _run_mining(session: Session) -> LabelResults:
+    results: LabelResults = {}
     for pair, corpora in session.data.mining.items():
-        test = corpora[0]
-        (mined, scored), (_, training) = (_mined(session, pair, corpus) for corpus in corpora)
-        selected = mined.scores >= training.best().threshold
+        mined, evaluated = _mine_corpus(session, pair, corpora.test)
+        _, evaluated_train = _mine_corpus(session, pair, corpora.train)
+        selected = mined.scores >= evaluated_train.best().threshold
+        # An item is a source sentence: how often is it in a gold pair, a mined one, a mined one that is correct?
         rows = {
-            "gold": [one for one, _ in test.gold],
+            "gold": [source for source, _ in corpora.test.gold],
             "mined": mined.source_indices[selected],
-            "correct": mined.source_indices[selected & scored.is_correct],
+            "correct": mined.source_indices[selected & evaluated.is_correct],
         }
-        columns = {name: np.bincount(own, minlength=len(test.source)) for name, own in rows.items()}
+        n_items = len(corpora.test.source)
+        columns = {name: np.bincount(source_rows, minlength=n_items) for name, source_rows in rows.items()}
         label = english_free(pair)
-        cells[pair if label in cells else label] = Cell(sha8(test.source), columns)
-    return cells
+        if label in results:
+            label = pair
+        results[label] = ItemResults(sha8(corpora.test.source), columns)
+    return results
 
 
-def _mined(session: Session, pair: str, corpus: IndexedCorpus) -> tuple[MinedPairs, EvaluatedPairs]:
+def _mine_corpus(session: Session, pair: str, corpus: IndexedCorpus) -> tuple[MinedPairs, EvaluatedPairs]:
     source, target = session.embed([corpus.source, corpus.target], pair_languages(pair))
     mined = mine(source, target, k=min(K, len(source), len(target)))
     return mined, EvaluatedPairs(mined.scores, correct_pairs(mined, corpus.gold), len(corpus.gold))
 
 
-def _pool(session: Session) -> Cells:
+def _run_mixed_pool(session: Session) -> LabelResults:
     evaluator = RetrievalEvaluator(
         session.data.pool,
         pool="mixed",
@@ -163,23 +190,31 @@ def _pool(session: Session) -> Cells:
     (pool,) = evaluator.pools
     rankings = evaluator.report(session.model).rankings[pool.name]
     precisions = evaluator.per_query(pool.queries, rankings)["MAP"]
-    cells: Cells = {}
+    results: LabelResults = {}
     for language in dict.fromkeys(query.language for query in pool.queries):
         queries = [query for query in pool.queries if query.language == language]
-        rows = []
+        columns: dict[str, list[float]] = {"precision": [], "excess": [], "own": [], "counted": []}
         for query in queries:
+            own_share = expected = 0.0
+            counted = 0
             # A query without a hit, or with relevant passages of one language only, does not count for the bias.
             bias = language_bias([query], rankings, pool.languages)
-            own, expected, counted = (bias.own_share, bias.expected, 1 - bias.n_not_found) if bias else (0.0, 0.0, 0)
-            rows.append((precisions[query.id], own - expected, own, counted))
-        columns = dict(zip(("precision", "excess", "own", "counted"), zip(*rows)))
-        cells[canonical_language(language)] = Cell(sha8([query.id.partition(":")[2] for query in queries]), columns)
-    return cells
+            if bias is not None:
+                own_share = bias.own_share
+                expected = bias.expected
+                counted = 1 - bias.n_not_found
+            columns["precision"].append(precisions[query.id])
+            columns["excess"].append(own_share - expected)
+            columns["own"].append(own_share)
+            columns["counted"].append(counted)
+        ids = [query.id.partition(":")[2] for query in queries]
+        results[canonical_language(language)] = ItemResults(sha8(ids), columns)
+    return results
 
 
 def measure_speed(
     models: Mapping[str, SentenceTransformer], data: ComparisonData, *, batch_size: int | None = None
-) -> dict[str, Cells]:
+) -> dict[str, LabelResults]:
     """Measure how fast each model encodes, in rounds.
 
     Every model encodes the texts of a round before the next round begins, and each round starts with another model, so
@@ -194,41 +229,50 @@ def measure_speed(
     """
     texts = list(data.texts())
     rows = np.random.default_rng(data.seed).permutation(len(texts))[: ROUNDS * ROUND_TEXTS]
-    rounds = [[texts[row] for row in part] for part in np.array_split(rows, ROUNDS) if len(part)]
-    seconds: dict[str, list[float]] = {name: [] for name in models}
+    rounds: list[list[str]] = []
+    for rows_of_round in np.array_split(rows, ROUNDS):
+        if len(rows_of_round):
+            rounds.append([texts[row] for row in rows_of_round])
     for model in models.values():
-        encode(model, rounds[0], batch_size=batch_size)  # what is set up once is not measured
+        encode(model, rounds[0], batch_size=batch_size)  # initialization on first use is not measured
     names = list(models)
-    for number, part in enumerate(rounds):
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for number, texts_of_round in enumerate(rounds):
         first = number % len(names)
         for name in names[first:] + names[:first]:
             start = time.perf_counter()
-            encode(models[name], part, batch_size=batch_size)
+            encode(models[name], texts_of_round, batch_size=batch_size)
             seconds[name].append(time.perf_counter() - start)
-    counts = [len(part) for part in rounds]
-    return {name: {ALL: Cell(sha8(rounds), {"texts": counts, "seconds": own})} for name, own in seconds.items()}
+
+    counts = [len(texts_of_round) for texts_of_round in rounds]
+    items = sha8(rounds)
+    results: dict[str, LabelResults] = {}
+    for name in names:
+        results[name] = {ALL: ItemResults(items, {"texts": counts, "seconds": seconds[name]})}
+    return results
 
 
-def _size(session: Session) -> Cells:
+def _measure_size(session: Session) -> LabelResults:
     dimensions = encode(session.model, ["a"]).shape[1]
     weights = sum(parameter.numel() for parameter in session.model.parameters()) / 1e6
-    return {ALL: Cell("0", {"weights": [weights], "dimensions": [dimensions], "bytes": [4 * dimensions]})}
+    columns = {"weights": [weights], "dimensions": [dimensions], "bytes": [4 * dimensions]}
+    return {ALL: ItemResults("0", columns)}
 
 
 _BOTH = partial(Measure, top=("to", "from"), bottom=("1", "1"), tested=True)
 _LOWER = partial(Measure, higher=False)
 
 #: Name → task, in the order of the page.
-TASKS: dict[str, Task] = {
-    "tatoeba": Task(
+COMPARISON_TASKS: dict[str, ComparisonTask] = {
+    "tatoeba": ComparisonTask(
         "Tatoeba",
         "Is the nearest sentence of the other language, by cosine, the translation? Both ways.",
         "pairs",
         (_BOTH("accuracy"), Measure("to English", ("to",)), Measure("from English", ("from",))),
-        partial(_both_ways, judge=_is_nearest),
+        partial(_run_both_ways, judge=_is_nearest),
         {"direction": "both", "ties": "index"},
     ),
-    "xsim": Task(
+    "xsim": ComparisonTask(
         "xsim",
         "How often is the best match by ratio margin not the translation, both ways?",
         "pairs",
@@ -237,18 +281,18 @@ TASKS: dict[str, Task] = {
             _LOWER("to English", ("to",), decimals=2),
             _LOWER("from English", ("from",), decimals=2),
         ),
-        partial(_both_ways, judge=_is_xsim_error),
+        partial(_run_both_ways, judge=_is_xsim_error),
         {"direction": "both", "margin": "ratio", "k": K},
     ),
-    "xsim++": Task(
+    "xsim++": ComparisonTask(
         "xsim++",
         "How often is a wrong English sentence the best match, where some differ from the translation in one place?",
         "pairs",
         (_LOWER("error", ("wrong",), tested=True),),
-        _xsim_plus_plus,
+        _run_xsim_plus_plus,
         {"margin": "ratio", "k": K, "items": HARD_PAIRS},
     ),
-    "mining": Task(
+    "mining": ComparisonTask(
         "Mining",
         "Are the pairs that are mined from two corpora translations? The threshold comes from the training split.",
         "mining",
@@ -257,10 +301,10 @@ TASKS: dict[str, Task] = {
             Measure("precision", ("correct",), ("mined",)),
             Measure("recall", ("correct",), ("gold",)),
         ),
-        _mining,
+        _run_mining,
         {"margin": "ratio", "k": K, "retrieval": "max", "threshold": "training", "split": "test"},
     ),
-    "pool": Task(
+    "pool": ComparisonTask(
         "Mixed pool",
         "Are passages that answer a question found in any language, when all languages are searched at once?",
         "pool",
@@ -269,17 +313,17 @@ TASKS: dict[str, Task] = {
             _LOWER("language bias", ("excess",), ("counted",), tested=True),
             Measure("hits in the question's language", ("own",), ("counted",), higher=False),
         ),
-        _pool,
+        _run_mixed_pool,
         {"pool": "mixed", "measures": "MAP", "depth": 100},
     ),
-    "speed": Task(
+    "speed": ComparisonTask(
         "Speed",
         "Sentences encoded per second, on this machine, in this run: all models by turns.",
         "",
         (Measure("sentences per second", ("texts",), ("seconds",), unit="", decimals=0),),
         None,
     ),
-    "size": Task(
+    "size": ComparisonTask(
         "Size",
         "Number of parameters, and size of a vector as float32.",
         "",
@@ -288,6 +332,6 @@ TASKS: dict[str, Task] = {
             _LOWER("dimensions", ("dimensions",), unit="", decimals=0, interval=False),
             _LOWER("bytes per vector", ("bytes",), unit="", decimals=0, interval=False),
         ),
-        _size,
+        _measure_size,
     ),
 }

@@ -103,8 +103,8 @@ def test_finished_tasks_are_not_run_again(models, data, tmp_path, monkeypatch):
         return original(session)
 
     for name in ("tatoeba", "xsim"):
-        task = tasks.TASKS[name]
-        monkeypatch.setitem(tasks.TASKS, name, task._replace(run=partial(counted, name, task.run)))
+        task = tasks.COMPARISON_TASKS[name]
+        monkeypatch.setitem(tasks.COMPARISON_TASKS, name, task._replace(run=partial(counted, name, task.run)))
     options = {"tasks": ["tatoeba", "xsim"], "out": tmp_path / "out", "samples": 20}
     with pytest.raises(KeyboardInterrupt):
         compare_models(models, data, **options)
@@ -202,7 +202,7 @@ def test_a_task_that_fails_names_the_model(models, data, monkeypatch):
     def broken(session):
         raise ValueError("embeddings hold NaN.")
 
-    monkeypatch.setitem(tasks.TASKS, "xsim", tasks.TASKS["xsim"]._replace(run=broken))
+    monkeypatch.setitem(tasks.COMPARISON_TASKS, "xsim", tasks.COMPARISON_TASKS["xsim"]._replace(run=broken))
     with pytest.raises(ValueError, match="xsim, wide: embeddings hold NaN"):
         compare_models(models[:1], data, tasks=["tatoeba", "xsim"], samples=20)
 

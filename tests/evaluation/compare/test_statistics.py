@@ -5,7 +5,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from st_xling.evaluation.compare.statistics import MEAN, Cell, Measure, compare_values, holm, rank_label
+from st_xling.evaluation.compare.statistics import MEAN, ItemResults, Measure, compare_values, holm, rank_label
 
 SHARE = Measure("share", ("hit",), tested=True)
 F1 = Measure("F1", ("correct", "correct"), ("mined", "gold"), tested=True)
@@ -17,12 +17,12 @@ def f1(rows):
 
 
 def cell(rows, names, items="1"):
-    return Cell(items, dict(zip(names, zip(*rows))))
+    return ItemResults(items, dict(zip(names, zip(*rows))))
 
 
 def test_nothing_found_is_zero():
     none = {"correct": [0, 0], "mined": [0, 0], "gold": [0, 0]}
-    values, comparisons = compare_values(F1, {"a": {"deu": Cell("1", none)}}, samples=50)
+    values, comparisons = compare_values(F1, {"a": {"deu": ItemResults("1", none)}}, samples=50)
     assert values == {"a": {"deu": (0, 0, 0, 2)}} and not comparisons
 
 
@@ -52,10 +52,10 @@ def test_the_test_is_that_of_all_swaps():
 
 def test_the_same_and_one_item_are_no_evidence():
     """Swapping the one item that differs turns the difference around, which is then as large."""
-    hits = {"deu": Cell("1", {"hit": [1, 0, 1]}), "fra": Cell("2", {"hit": [1, 1, 1]})}
+    hits = {"deu": ItemResults("1", {"hit": [1, 0, 1]}), "fra": ItemResults("2", {"hit": [1, 1, 1]})}
     for each in compare_values(SHARE, {"a": hits, "b": hits})[1]:
         assert (each["difference"], each["low"], each["high"], each["p"]) == (0, 0, 0, 1)
-    one, other = (Cell("1", {"hit": [first, 1, 0]}) for first in (0, 1))
+    one, other = (ItemResults("1", {"hit": [first, 1, 0]}) for first in (0, 1))
     (found,) = compare_values(SHARE, {"a": {"deu": one}, "b": {"deu": other}}, samples=50)[1]
     assert found["difference"] == pytest.approx(-1 / 3) and found["p"] == 1
 
@@ -64,7 +64,7 @@ def test_false_findings_are_as_rare_as_promised():
     random = np.random.default_rng(1)
     p_values = []
     for _ in range(200):
-        cells = {model: {"deu": Cell("1", {"hit": random.integers(2, size=60)})} for model in "ab"}
+        cells = {model: {"deu": ItemResults("1", {"hit": random.integers(2, size=60)})} for model in "ab"}
         p_values.append(compare_values(SHARE, cells, samples=10, swaps=400)[1][0]["p"])
     assert 0.01 <= np.mean(np.array(p_values) < 0.05) <= 0.09
 
@@ -74,7 +74,7 @@ def test_the_mean_resamples_translations_together():
     hits = np.random.default_rng(2).integers(2, size=200)
     widths = []
     for other in ("1", "2"):
-        cells = {"a": {"deu": Cell("1", {"hit": hits}), "fra": Cell(other, {"hit": hits})}}
+        cells = {"a": {"deu": ItemResults("1", {"hit": hits}), "fra": ItemResults(other, {"hit": hits})}}
         values = compare_values(SHARE, cells, samples=4000)[0]["a"]
         assert values[MEAN][0] == pytest.approx(hits.mean()) and values[MEAN][3] == 400
         widths.append([values[label][2] - values[label][1] for label in ("deu", MEAN)])
@@ -83,7 +83,7 @@ def test_the_mean_resamples_translations_together():
 
 
 def test_a_real_difference_is_found_and_the_seed_decides_the_rest():
-    good, bad = ({"deu": Cell("a1", {"hit": np.arange(200) % each > 0})} for each in (20, 2))
+    good, bad = ({"deu": ItemResults("a1", {"hit": np.arange(200) % each > 0})} for each in (20, 2))
     found = [compare_values(SHARE, {"a": good, "b": bad}, seed=seed, swaps=1000)[1][0] for seed in (0, 0, 1)]
     assert found[0] == found[1] != found[2]
     assert found[0]["p"] == 1 / 1001 and found[0]["low"] > 0
