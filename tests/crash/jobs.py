@@ -56,6 +56,7 @@ RERANK = "rerank ce --queries q.jsonl --passages p.jsonl --out o.jsonl --json f.
 SLIM = "slim enc --languages de,en --data de-en=pairs.tsv --out small"
 CASCADE = "train xpr-cascade --data de=l.de.tsv --data en=l.en.tsv --dev none --max-steps 2 --eval-steps 1"
 TRANSFER = "transfer pawsx bert --train en=dev-en.tsv --test ar=dev-ar.tsv --hold-out 0.4 --max-steps 2"
+COMPARE = "compare enc --data de-en=pairs.tsv --tasks tatoeba,xsim,size --samples 20 --out c"
 KEEP = "evaluate tatoeba run --data de-en=pairs.tsv --keep"
 
 JOBS = {
@@ -68,6 +69,7 @@ JOBS = {
     "rerank": Job(RERANK, "ce q.jsonl p.jsonl", "o.jsonl f.json"),
     "align-words": Job("align-words pairs.tsv --model enc --out o.txt", "enc pairs.tsv", "o.txt"),
     "slim": Job(SLIM, "enc pairs.tsv", "small/model.safetensors small/tokenizer.json"),
+    "compare": Job(COMPARE, "enc pairs.tsv", "c/compare.json c/compare.html", again=""),
     "evaluate --keep": Job(KEEP, "run pairs.tsv", "run/results.json run/README.md", again=""),
     "train dap": Job(f"{DAP} --out o", "pairs.tsv", again="--resume"),
     "train --overwrite": Job(f"{DAP} --seed 1 --out run --overwrite", "run pairs.tsv", again=""),

@@ -7,7 +7,8 @@ import logging
 import math
 import re
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -23,12 +24,13 @@ from st_xling.evaluation.compare.tasks import COMPARISON_TASKS, ComparisonTask, 
 from st_xling.models import load_encoder
 from st_xling.models.sidecar import model_fingerprint
 from st_xling.models.view import EncoderLoadingOptions, model_options
-from st_xling.utils.io import read_json_object, write_atomic, write_json
+from st_xling.utils.io import file_crc32, write_atomic, write_json
 from st_xling.utils.languages import language_name
 from st_xling.utils.paths import without_folders
+from st_xling.utils.resumable import ResumableFolder
 from st_xling.utils.signature import sha8, sign
 from st_xling.utils.tables import format_table
-from st_xling.utils.terminal import duration, first_line
+from st_xling.utils.terminal import duration
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -143,27 +145,40 @@ def compare_models(
     if not chosen:
         raise ValueError(f"nothing could be compared: {'; '.join(missing)}.")
 
-    folder = None if out is None else Path(out)
-    if folder is not None:
-        (folder / "results").mkdir(parents=True, exist_ok=True)
-    encoders = {spec.name: load_encoder(spec.model, **spec.options) for spec in models}
-    results: dict[str, dict[str, LabelResults]] = {name: {} for name in chosen}
-    if "speed" in chosen:
-        results["speed"] = measure_speed(encoders, data, batch_size=batch_size)
-    facts: list[ModelFacts] = []
-    for spec in models:
-        encoder = encoders[spec.name]
-        facts.append(_describe_model(spec, encoder))
-        session = Session(encoder, data, batch_size, show_progress_bar)
-        for name, task in chosen.items():
-            if task.run is not None:
-                results[name][spec.name] = _run_task(name, task, session, facts[-1], folder)
+    with _open_results_folder(out) as folder:
+        encoders = {spec.name: load_encoder(spec.model, **spec.options) for spec in models}
+        results: dict[str, dict[str, LabelResults]] = {name: {} for name in chosen}
+        if "speed" in chosen:
+            results["speed"] = measure_speed(encoders, data, batch_size=batch_size)
+        facts: list[ModelFacts] = []
+        for spec in models:
+            encoder = encoders[spec.name]
+            facts.append(_describe_model(spec, encoder))
+            session = Session(encoder, data, batch_size, show_progress_bar)
+            for name, task in chosen.items():
+                if task.run is not None:
+                    results[name][spec.name] = _run_task(name, task, session, facts[-1], folder)
 
-    report = ComparisonReport(_compute_content(facts, chosen, results, data, missing, samples))
-    if folder is not None:
-        write_json(folder / "compare.json", report.content)
-        write_atomic(folder / "compare.html", report.page().encode("utf-8"))
-    return report
+        report = ComparisonReport(_compute_content(facts, chosen, results, data, missing, samples))
+        if out is not None:
+            write_json(Path(out) / "compare.json", report.content)
+            write_atomic(Path(out) / "compare.html", report.page().encode("utf-8"))
+        return report
+
+
+@contextmanager
+def _open_results_folder(out: str | Path | None) -> Iterator[ResumableFolder | None]:
+    """Yield the folder for results of finished tasks, a step for each model and task; ``None`` without ``out``.
+
+    It is the same for all models and data: each step has a fingerprint of everything that it depends on.
+    """
+    if out is None:
+        yield None
+        return
+    path = Path(out) / "results"
+    with ResumableFolder(path, name="the folder of results", instead="choose another folder (--out)") as folder:
+        folder.begin({"command": "compare"})
+        yield folder
 
 
 def _choose_tasks(names: Collection[str] | None) -> dict[str, ComparisonTask]:
@@ -186,7 +201,7 @@ def _describe_model(spec: ModelSpec, encoder: SentenceTransformer) -> ModelFacts
 
 
 def _run_task(
-    name: str, task: ComparisonTask, session: Session, model: ModelFacts, folder: Path | None
+    name: str, task: ComparisonTask, session: Session, model: ModelFacts, folder: ResumableFolder | None
 ) -> LabelResults:
     """Run a task of one model, unless an earlier run has finished it."""
     assert task.run is not None
@@ -194,38 +209,40 @@ def _run_task(
     model_content = [model["sha8"], model["options"], model["search"]]
     fingerprint = sha8([model_content, name, data_digest, session.data.seed, task.parts, __version__])
     # With the digits of the name: "a/b" and "a-b" must not share a file.
-    stem = f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', model['name'])}-{sha8(model['name'])}"
-    path = folder / "results" / f"{stem}.{name}.json" if folder else None
-    results = _load_results(path, fingerprint) if path else None
-    if results is None:
-        start = time.perf_counter()
-        try:
-            results = task.run(session)
-        except ValueError as error:
-            raise ValueError(f"{task.title}, {model['name']}: {error}") from error
-        logger.info("%s: %s, %s", model["name"], name, duration(time.perf_counter() - start))
-        if path:
-            columns = {label: vars(items) for label, items in results.items()}
-            plain = json.loads(json.dumps(columns, default=np.ndarray.tolist))
-            write_json(path, {"fingerprint": fingerprint, "sha8": sha8(plain), "cells": plain})
+    stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", model["name"])
+    step = f"{stem}-{sha8(model['name'])}.{name}"
+    results = None if folder is None else _load_results(folder, step, fingerprint)
+    if results is not None:
+        return results
+
+    start = time.perf_counter()
+    try:
+        results = task.run(session)
+    except ValueError as error:
+        raise ValueError(f"{task.title}, {model['name']}: {error}") from error
+    logger.info("%s: %s, %s", model["name"], name, duration(time.perf_counter() - start))
+    if folder is not None:
+        content = {label: vars(items) for label, items in results.items()}
+        text = json.dumps(content, default=np.ndarray.tolist)
+        with folder.writing(step, f"{step}.json", checksum=True, fingerprint=fingerprint) as path:
+            path.write_text(text, encoding="utf-8")
     return results
 
 
-def _load_results(path: Path, fingerprint: str) -> LabelResults | None:
+def _load_results(folder: ResumableFolder, step: str, fingerprint: str) -> LabelResults | None:
     """Return the results of an earlier run; ``None`` if there are none, or of other models, data or versions.
 
     A damaged file, such as one that was cut short or edited, is named in a warning.
     """
-    try:
-        stored = read_json_object(path)
-        if stored.get("fingerprint") != fingerprint:
-            return None
-        if stored.get("sha8") != sha8(stored.get("cells")):
-            raise ValueError("its checksum is of other content")
-    except ValueError as error:
-        logger.warning("%s is damaged, so that its task runs again: %s", path.name, first_line(error))
+    entry = folder.steps.get(step)
+    if entry is None or entry.get("fingerprint") != fingerprint:
         return None
-    return {label: ItemResults(**items) for label, items in stored["cells"].items()}
+    path = folder.path / entry["files"][0]
+    if file_crc32(path) != entry.get("crc32"):
+        logger.warning("%s is damaged, so that its task runs again: its checksum is of other content", path.name)
+        return None
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return {label: ItemResults(**items) for label, items in content.items()}
 
 
 def _compute_content(

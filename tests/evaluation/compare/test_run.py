@@ -19,6 +19,7 @@ from st_xling.evaluation.compare import (
     tasks,
 )
 from st_xling.models import load_encoder, tiny_encoder
+from st_xling.utils.io import locked
 from tests.example_files import write_bucc
 from tests.retrieval_files import lines
 from tests.xquad_r_files import write_xquad_r
@@ -127,27 +128,50 @@ def test_names_that_differ_in_a_sign_have_files_of_their_own(models, data, tmp_p
     named = [ModelSpec("a/b", models[0].model), ModelSpec("a-b", models[1].model)]
     options = {"tasks": ["tatoeba"], "out": tmp_path, "samples": 10}
     first = compare_models(named, data, **options)
-    assert len(list((tmp_path / "results").glob("*.json"))) == 2
+    assert len(list((tmp_path / "results").glob("*.tatoeba.json"))) == 2
     assert compare_models(named, data, **options).content == first.content
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[1]", '{"fingerprint": "?"}', "cut", "flip", "no cells"])
+@pytest.mark.parametrize("damage", ["", "{", "[1]", '{"fingerprint": "?"}', "cut", "flip", "no languages"])
 def test_damaged_results_are_computed_again(damage: str, models, data, tmp_path, caplog):
     """A damaged file ended in a traceback, or gave the figures that it held."""
     options = {"tasks": ["tatoeba"], "out": tmp_path, "samples": 10}
     first = compare_models(models[:1], data, **options)
-    (path,) = (tmp_path / "results").glob("*.json")
+    (path,) = (tmp_path / "results").glob("*.tatoeba.json")
     text = path.read_text(encoding="utf-8")
     damaged = {
         "cut": text[: len(text) // 2],
         "flip": text.replace("true", "false", 1) if "true" in text else text.replace("false", "true", 1),
-        "no cells": json.dumps({**json.loads(text), "cells": {}}),
+        "no languages": "{}",
     }.get(damage, damage)
     assert damaged != text
     path.write_text(damaged, encoding="utf-8")
     assert compare_models(models[:1], data, **options).content == first.content
     assert path.read_text(encoding="utf-8") == text
-    assert ("is damaged" in caplog.text) == (damage != '{"fingerprint": "?"}')
+    assert f"{path.name} is damaged" in caplog.text
+
+
+def test_results_of_another_version_are_computed_again(models, data, tmp_path, caplog):
+    """They are neither used nor called damaged: the record has another fingerprint."""
+    options = {"tasks": ["tatoeba"], "out": tmp_path, "samples": 10}
+    first = compare_models(models[:1], data, **options)
+    record = tmp_path / "results" / "done.json"
+    before = record.read_text(encoding="utf-8")
+    content = json.loads(before)
+    (step,) = content["steps"].values()
+    step["fingerprint"] = "?"
+    record.write_text(json.dumps(content), encoding="utf-8")
+    (path,) = (tmp_path / "results").glob("*.tatoeba.json")
+    path.write_text("{}", encoding="utf-8")
+    assert compare_models(models[:1], data, **options).content == first.content
+    assert record.read_text(encoding="utf-8") == before and "is damaged" not in caplog.text
+
+
+def test_two_comparisons_do_not_share_a_folder_at_once(models, data, tmp_path):
+    """Two processes would each write a page of their own models over the other's."""
+    (tmp_path / "results").mkdir()
+    with locked(tmp_path / "results"), pytest.raises(ValueError, match="results"):
+        compare_models(models[:1], data, tasks=["size"], out=tmp_path)
 
 
 def test_folders_of_data(tmp_path):
