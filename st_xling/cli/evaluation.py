@@ -21,43 +21,43 @@ from st_xling.evaluation.results import EvaluationResult
 from st_xling.utils.options import Margin, Retrieval
 
 if TYPE_CHECKING:
+    from st_xling.data.retrieval import RetrievalSet
     from st_xling.evaluation.retrieval import RetrievalEvaluator, RetrievalReport
 
 
 BM25 = "bm25"
-ENCODER_OPTIONS = [
-    entry.name
-    for kind in (model_opts.EvaluationOptions, model_opts.EncoderOptions)
-    for entry in dataclasses.fields(kind)
-]
+ENCODER_FIELDS = (*dataclasses.fields(model_opts.EvaluationOptions), *dataclasses.fields(model_opts.EncoderOptions))
+ENCODER_OPTIONS = [field.name for field in ENCODER_FIELDS]
 
 
-def _has_no_encoder(given: Given) -> str:
-    return "bm25 is no encoder, and has no folder" if given.values["model"] == BM25 else ""
+def _has_no_encoder(arguments: Given) -> str:
+    return "bm25 is no encoder, and has no folder" if arguments.values["model"] == BM25 else ""
 
 
-def _is_not_centered(given: Given) -> str:
-    return "" if given.values["center"] in ("joint", "language") else "it needs --center joint or --center language"
+def _is_not_centered(arguments: Given) -> str:
+    if arguments.values["center"] in ("joint", "language"):
+        return ""
+    return "it needs --center joint or --center language"
 
 
 CENTERING = Inapplicable(("center_text",), _is_not_centered)
 RETRIEVAL_RULES = (Inapplicable(("passage_prompt", *ENCODER_OPTIONS), _has_no_encoder), CENTERING)
 XSIM_RULES = (Needs(("seed",), "plus_plus", "the sentences that it draws"), CENTERING)
 evaluating = partial(with_options, model_opts.EvaluationOptions, model_opts.EncoderOptions)
-ENCODER = evaluating(rules=[CENTERING])
-"""Kind of a command that evaluates an encoder."""
+ENCODER_COMMAND = evaluating(rules=[CENTERING])
+"""Class of a command that evaluates an encoder."""
 
-tasks = typer.Typer(
+evaluate_app = typer.Typer(
     **TYPER,
     cls=Group,
     help="""Evaluate an encoder or a cross-encoder.
 
     Prints a table, and a signature of what was measured. --keep saves results with the model, for its card.""",
 )
-app.add_typer(tasks, name="evaluate")
+app.add_typer(evaluate_app, name="evaluate")
 
 ENGLISH_PAIRS = required("--data SPEC", "Folder of Tatoeba's files, tatoeba, xx-en=PATH, or phrasebook:… (repeatable).")
-LANGUAGES = listed("--languages", "Codes, or a group: xnli14, full28, xtreme36, laser112 (default: all).")
+TEST_LANGUAGES = listed("--languages", "Codes, or a group: xnli14, full28, xtreme36, laser112 (default: all).")
 paper_option = partial(option, panel="In place of the paper's values")
 query_option = partial(option, panel="Queries")
 QUERY_LANGUAGES = listed("--query-languages LIST...", "Such as de,zh (default: all).", panel="Queries")
@@ -70,12 +70,12 @@ def _report(context: typer.Context, task: str, result: EvaluationResult, table: 
         keep_results(context, task, result, Path(context.params["model"]))
 
 
-@tasks.command("tatoeba", cls=ENCODER)
+@evaluate_app.command("tatoeba", cls=ENCODER_COMMAND)
 def tatoeba(
     context: typer.Context,
     model: str = model_opts.MODEL,
     data: list[str] = ENGLISH_PAIRS,
-    languages: list[str] | None = LANGUAGES,
+    languages: list[str] | None = TEST_LANGUAGES,
     skip_bad_lines: bool = opts.SKIP_BAD_LINES,
 ) -> None:
     """Translation retrieval accuracy, in both directions.
@@ -109,7 +109,7 @@ def tatoeba(
     _report(context, "tatoeba", result, result.table())
 
 
-@tasks.command("precision", cls=ENCODER)
+@evaluate_app.command("precision", cls=ENCODER_COMMAND)
 def precision(
     context: typer.Context,
     model: str = model_opts.MODEL,
@@ -144,7 +144,7 @@ def precision(
     _report(context, "precision", result, result.table("pair"))
 
 
-@tasks.command("bucc", cls=ENCODER)
+@evaluate_app.command("bucc", cls=ENCODER_COMMAND)
 def bucc(
     context: typer.Context,
     model: str = model_opts.MODEL,
@@ -187,14 +187,15 @@ def bucc(
     metrics = {key: value if math.isfinite(value) else None for key, value in result.metrics.items()}
     print_results(context, "bucc", metrics, result.signature, result.table("pair"))
     if options.keep:
-        if thresholds := publishable_thresholds(evaluator, result):
+        thresholds = publishable_thresholds(evaluator, result)
+        if thresholds:
             path = publish_thresholds(model, thresholds)
             print(f"thresholds for {', '.join(thresholds)}: {path}", file=sys.stderr)
         result = dataclasses.replace(result, metrics={**metrics, "histograms": result.histograms})
         keep_results(context, "bucc", result, Path(model))
 
 
-@tasks.command("documents", cls=Command)
+@evaluate_app.command("documents", cls=Command)
 def documents(
     context: typer.Context,
     groups: list[str] = argument("FILE...", "Groups of st-xling align-documents --format vecalign."),
@@ -216,12 +217,12 @@ def documents(
     print_results(context, "documents", result.metrics, result.signature, result.table("groups"))
 
 
-@tasks.command("xsim", cls=evaluating(rules=XSIM_RULES))
+@evaluate_app.command("xsim", cls=evaluating(rules=XSIM_RULES))
 def xsim(
     context: typer.Context,
     model: str = model_opts.MODEL,
     data: list[str] = ENGLISH_PAIRS,
-    languages: list[str] | None = LANGUAGES,
+    languages: list[str] | None = TEST_LANGUAGES,
     k: int | None = opts.NEIGHBORS,
     margin: Margin | None = opts.MARGIN,
     plus_plus: bool = flag("--plus-plus", "xsim++: also search among English sentences that differ in one place."),
@@ -254,7 +255,7 @@ def xsim(
     _report(context, "xsim", result, result.table())
 
 
-@tasks.command("reranking", cls=with_options(model_opts.ScoringOptions, model_opts.LoadOptions))
+@evaluate_app.command("reranking", cls=with_options(model_opts.ScoringOptions, model_opts.LoadOptions))
 def reranking(
     context: typer.Context,
     model: str = model_opts.CROSS_ENCODER,
@@ -313,7 +314,7 @@ def reranking(
         keep_results(context, "reranking", result, Path(model))
 
 
-@tasks.command("retrieval", cls=evaluating(rules=RETRIEVAL_RULES))
+@evaluate_app.command("retrieval", cls=evaluating(rules=RETRIEVAL_RULES))
 def retrieval(
     context: typer.Context,
     model: str = argument("MODEL", "Hub id or folder, or bm25."),
@@ -355,26 +356,24 @@ def retrieval(
     from st_xling.data.spec import data_name
     from st_xling.evaluation.retrieval import RetrievalEvaluator, retrieval_rows, retrieval_table
 
-    options, encoder = options_of(context, model_opts.EvaluationOptions), None
-    if model != BM25:
+    has_encoder = model != BM25
+    options = options_of(context, model_opts.EvaluationOptions)
+    if has_encoder:
         options = model_opts.check_evaluated(context, model)
     sets = load_retrieval_specs(
         data, query_languages=query_languages, skip_bad_lines=skip_bad_lines, **given(split=split)
     )
-    for part in sets:
-        queries = ", ".join(f"{code} {len(texts):,}" for code, texts in part.queries.items())
-        left = part.n_without_relevant
-        more = f"; {left:,} queries that are not judged skipped" if left else ""
-        print(f"{part.language}: {len(part.passages):,} passages; queries: {queries}{more}", file=sys.stderr)
+    for retrieval_set in sets:
+        print(_summary(retrieval_set), file=sys.stderr)
     settings = given(pool=pool, measures=measures, batch_size=options.batch_size)
     name = data_name(data, split=split or "test")
     evaluator = RetrievalEvaluator(sets, data_name=name, show_progress_bar=True, **settings)
     reports: dict[str, RetrievalReport] = {}
-    if model != BM25:
+    if has_encoder:
         encoder = model_opts.load_evaluated(context, model, passage_prompt=passage_prompt)
         encoder = model_opts.centered(encoder, options, evaluator.languages)
         reports[Path(model).name] = evaluator.report(encoder)
-    if bm25 or encoder is None:
+    if bm25 or not has_encoder:
         reports["BM25"] = evaluator.bm25_report()
     table = retrieval_table(reports)
     signature = next(iter(reports.values())).signature  # of the encoder, if there is one
@@ -387,6 +386,15 @@ def retrieval(
         _write_runs(runs, evaluator, reports)
 
 
+def _summary(retrieval_set: RetrievalSet) -> str:
+    """Return a line on the size of a set: passages, queries by language, and those that are skipped."""
+    queries = ", ".join(f"{code} {len(texts):,}" for code, texts in retrieval_set.queries.items())
+    line = f"{retrieval_set.language}: {len(retrieval_set.passages):,} passages; queries: {queries}"
+    if retrieval_set.n_without_relevant:
+        line += f"; {retrieval_set.n_without_relevant:,} queries that are not judged skipped"
+    return line
+
+
 def _write_runs(folder: Path, evaluator: RetrievalEvaluator, reports: dict[str, RetrievalReport]) -> None:
     """Write a run for each system and label."""
     from st_xling.evaluation.retrieval import write_run
@@ -394,8 +402,8 @@ def _write_runs(folder: Path, evaluator: RetrievalEvaluator, reports: dict[str, 
     for system, report in reports.items():
         for pool in evaluator.pools:
             for label in dict.fromkeys(query.label for query in pool.queries):
-                queries = [query.id for query in pool.queries if query.label == label]
-                ranked = {query: report.rankings[pool.name][query] for query in queries}
+                query_ids = [query.id for query in pool.queries if query.label == label]
+                ranked = {query_id: report.rankings[pool.name][query_id] for query_id in query_ids}
                 write_run(folder / f"{label}.{system}.trec", ranked, tag=system.replace(" ", "_"))
 
 
@@ -406,7 +414,7 @@ def compare(
         "MODEL", "Hub ids or folders, with their options: 'e5?prompt=query: &name=E5&layer=7'."
     ),
     data: list[str] | None = option("--data SPEC", "In a form below (default: the phrasebook's text) (repeatable)."),
-    languages: list[str] | None = LANGUAGES,
+    languages: list[str] | None = TEST_LANGUAGES,
     tasks: list[str] | None = listed("--tasks", "tatoeba,xsim,xsim++,mining,pool,speed,size (default: all)."),
     out: str | None = option("--out DIR", "Folder for the page compare.html and for results, to resume from."),
     samples: int | None = option("--samples", "Bootstrap samples (default: 1000)."),
@@ -493,22 +501,30 @@ def transfer(
 
     if keep:
         check_keep(Path(model))
-    again = {"resume": resume, "overwrite": overwrite}
-    RunFolder(out, start=model, inputs=[train, test], **again).check()
+    RunFolder(out, start=model, inputs=[train, test], resume=resume, overwrite=overwrite).check()
 
     def load() -> Any:
         return cast_to_saved_dtype(
             load_encoder(model, device="cpu", revision=revision, trust_remote_code=trust_remote_code)
         )
 
-    encoder = LazyModel(model, load, revision)  # files are read before
+    encoder = LazyModel(model, load, revision)  # loaded after the files are read
     options = dataclasses.replace(
         fine_tuning.TASKS[task].options,
         **given(epochs=epochs, max_steps=max_steps, batch_size=batch_size, learning_rate=learning_rate),
         **given(schedule=schedule, max_length=max_length, seed=seed),
     )
     content = fine_tuning.transfer(
-        task, encoder, train, test, out, hold_out=hold_out, options=options, command=context.obj.line, **again
+        task,
+        encoder,
+        train,
+        test,
+        out,
+        hold_out=hold_out,
+        options=options,
+        command=context.obj.line,
+        resume=resume,
+        overwrite=overwrite,
     )
     result = EvaluationResult(content, *fine_tuning.result_rows(content), content["signature"])
     print_results(context, "transfer", content, result.signature, result.table())
