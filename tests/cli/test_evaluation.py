@@ -24,7 +24,8 @@ def test_a_table_a_signature_and_json(
     task: str, saved_encoder: Path, saved_cross_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options, start = TASKS[task]
-    model, figures = saved_cross_encoder if task == "reranking" else saved_encoder, tmp_path / "deep" / "figures.json"
+    model = saved_cross_encoder if task == "reranking" else saved_encoder
+    figures = tmp_path / "deep" / "figures.json"
     assert main(["evaluate", task, str(model), *options.split(), "--json", str(figures)]) == 0
     *table, signature = capsys.readouterr().out.splitlines()
     written = json.loads(figures.read_text(encoding="utf-8"))
@@ -48,9 +49,9 @@ def test_swapped_languages_are_no_result(
     pairs = parallel_phrases("de", "en", split="train", size=60, seed=0)
     file = tmp_path / "pairs.tsv"
     file.write_text("".join(f"{source}\t{target}\n" for source, target in zip(pairs["source"], pairs["target"])))
-    places = {"MODEL": saved_encoder, "FILE": file, "OUT": tmp_path / "out"}
-    for word, place in places.items():
-        command = command.replace(word, str(place))
+    paths = {"MODEL": saved_encoder, "FILE": file, "OUT": tmp_path / "out"}
+    for word, path in paths.items():
+        command = command.replace(word, str(path))
     assert main(command.split()) == 2
     assert "the sides look swapped: source looks like de" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
@@ -86,7 +87,8 @@ def test_an_interrupted_comparison_tells_how_to_resume(
 
 
 def test_transfer_from_files_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    paths, figures = write_set(tmp_path / "data", "xnli"), tmp_path / "deep" / "figures.json"
+    paths = write_set(tmp_path / "data", "xnli")
+    figures = tmp_path / "deep" / "figures.json"
     tests = [f"{language}={path}" for language, path in paths.items()]
     command = ["transfer", "xnli", write_encoder(tmp_path / "encoder"), "--train", f"en={paths['en']}?size=30&seed=0"]
     command += ["--test", *tests, "--out", str(tmp_path / "run")]

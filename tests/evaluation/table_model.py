@@ -7,7 +7,7 @@ import numpy as np
 
 
 class TableModel:
-    """Embeds by looking texts up in a table, and remembers what it was asked for, and what its card was given."""
+    """Embeds by looking texts up in a table, and records the calls, and the metrics of its card."""
 
     def __init__(self, table: Mapping[str, Any]) -> None:
         self.table = table

@@ -12,13 +12,13 @@ from st_xling.models import load_encoder
 
 
 def test_scores_are_och_and_neys():
-    found = [[(0, 0), (1, 1), (2, 2)], [(0, 1)]]
+    links = [[(0, 0), (1, 1), (2, 2)], [(0, 1)]]
     gold = [GoldLinks({(0, 0)}, {(0, 0), (1, 1)}), GoldLinks({(0, 0)}, {(0, 0)})]
-    scores = alignment_scores(found, gold)
+    scores = alignment_scores(links, gold)
     assert (scores["precision"], scores["recall"]) == (2 / 4, 1 / 2)
     assert scores["error_rate"] == pytest.approx(1 - (1 + 2) / (4 + 2))
     with pytest.raises(ValueError, match="no sure link"):
-        alignment_scores(found[:1], [[]])
+        alignment_scores(links[:1], [[]])
 
 
 def test_gold_is_read_as_it_is_written(tmp_path):
@@ -36,17 +36,19 @@ def test_gold_is_read_as_it_is_written(tmp_path):
 
 def test_the_command_writes_links_and_scores_them(saved_encoder, tmp_path, capsys):
     phrases = parallel_phrases("de", "en", split="test", size=40)
-    pairs, gold, out = tmp_path / "pairs.tsv", tmp_path / "gold", tmp_path / "links"
-    rows = [[" ".join(row[side]) for side in ("source_tokens", "target_tokens")] for row in phrases]
-    pairs.write_text("".join("\t".join(row) + "\n" for row in rows))
+    pairs = tmp_path / "pairs.tsv"
+    gold = tmp_path / "gold"
+    out = tmp_path / "links"
+    lines = [f"{' '.join(row['source_tokens'])}\t{' '.join(row['target_tokens'])}\n" for row in phrases]
+    pairs.write_text("".join(lines))
     gold.write_text("".join(format_links(map(tuple, links)) + "\n" for links in phrases["alignment"]))
     words = ["align-words", f"de-en={pairs}", "--model", str(saved_encoder), "--tokenized", "--gold", str(gold)]
     assert main([*words, "--every-layer", "--out", str(out), "--json", str(tmp_path / "json")]) == 0
     results = json.loads((tmp_path / "json").read_text())
     assert list(results["alignment"]) == ["1", "2"] and results["pairs"] == 40
-    links = [[tuple(map(int, link.split("-"))) for link in line.split()] for line in out.read_text().splitlines()]
+    written = [links.sure for links in read_links(out)]
     best = results["alignment"][str(results["best_layer"])]
-    assert alignment_scores(links, read_links(gold)) == best
+    assert alignment_scores(written, read_links(gold)) == best
     assert results["signature"] in capsys.readouterr().out
     assert main([*words[:5], "--out", "-"]) == 0
     printed = capsys.readouterr()
@@ -58,7 +60,8 @@ def test_the_command_writes_links_and_scores_them(saved_encoder, tmp_path, capsy
 
 def test_tokens_end_at_spaces_alone(saved_encoder, tmp_path, capsys):
     """``10 000`` with a no-break space is one token, so that there is no third one to link."""
-    pairs, gold = tmp_path / "pairs.tsv", tmp_path / "gold"
+    pairs = tmp_path / "pairs.tsv"
+    gold = tmp_path / "gold"
     pairs.write_text("10\u00a0000 Hunde\t10,000 dogs\n", encoding="utf-8")
     words = ["align-words", f"de-en={pairs}", "--model", str(saved_encoder), "--gold", str(gold), "--tokenized"]
     gold.write_text("1-1\n")
@@ -81,15 +84,17 @@ def test_an_empty_line_keeps_its_place(kind, saved_encoder, tmp_path, capsys):
         header = "source\ttarget\n" if kind.endswith("header") else ""
         (tmp_path / "c.tsv").write_text(header + text, encoding="utf-8")
         spec = f"de-en={tmp_path / 'c.tsv'}"
-    gold, out, record = (tmp_path / name for name in ("gold", "links", "json"))
+    gold = tmp_path / "gold"
+    out = tmp_path / "links"
+    figures = tmp_path / "json"
     words = ["align-words", spec, "--model", str(saved_encoder), "--tokenized", "--out", str(out)]
     assert main(words) == 0, capsys.readouterr().err
     assert out.read_text() == "\n0-0\n\n0-0\n\n"
     assert "2 pairs" in (printed := capsys.readouterr().out) and "3 lines with an empty side" in printed
     for lines in ("0-5\n0-0\n0-5\n0-0\n0-5\n", "0-0\n0-0\n"):  # for every line, or for the pairs alone
         gold.write_text(lines)
-        assert main([*words, "--overwrite", "--gold", str(gold), "--json", str(record)]) == 0
-        assert [scores["f1"] for scores in json.loads(record.read_text())["alignment"].values()] == [1.0]
+        assert main([*words, "--overwrite", "--gold", str(gold), "--json", str(figures)]) == 0
+        assert [scores["f1"] for scores in json.loads(figures.read_text())["alignment"].values()] == [1.0]
 
 
 def test_other_faults_of_a_corpus_for_links(saved_encoder, tmp_path, capsys):
@@ -101,22 +106,27 @@ def test_other_faults_of_a_corpus_for_links(saved_encoder, tmp_path, capsys):
 
 
 def test_sure_links_are_part_of_the_signature(make_model):
-    model, pairs = make_model(), (["Es regnet"], ["It rains"])
-    gold = [GoldLinks({(0, 0)}, {(0, 0), (1, 1)})], [[(0, 0), (1, 1)]]
-    one, other = (evaluate_alignment(model, *pairs, links).signature for links in gold)
-    assert one != other
+    model = make_model()
+    with_possible = [GoldLinks({(0, 0)}, {(0, 0), (1, 1)})]
+    all_sure = [[(0, 0), (1, 1)]]
+    signatures = [
+        evaluate_alignment(model, ["Es regnet"], ["It rains"], gold).signature for gold in (with_possible, all_sure)
+    ]
+    assert signatures[0] != signatures[1]
 
 
 @pytest.mark.slow
 def test_a_real_encoder_knows_words(real_encoder):
-    """German by each pair alone; all languages of the phrasebook by what each one's 40 pairs suggest, too."""
-    model, found, right = load_encoder(real_encoder, device="cpu"), [], []
+    """German by each pair separately; all languages of the phrasebook also by counts over the 40 pairs of each."""
+    model = load_encoder(real_encoder, device="cpu")
+    all_links = []
+    all_gold = []
     for language in ("de", "es", "fr", "vi", "zh"):
         phrases = parallel_phrases(language, "en", split="test", size=40)
-        gold = [[tuple(link) for link in links] for links in phrases["alignment"]]
+        gold = [list(map(tuple, links)) for links in phrases["alignment"]]
         sides = phrases["source_tokens"], phrases["target_tokens"]
         if language == "de":
             assert evaluate_alignment(model, *sides, gold, layers=[8]).layers[8]["error_rate"] < 0.1
-        found += evaluate_alignment(model, *sides, gold, layers=[8], method="corpus").links[8]
-        right += gold
-    assert alignment_scores(found, right)["error_rate"] < 0.12
+        all_links += evaluate_alignment(model, *sides, gold, layers=[8], method="corpus").links[8]
+        all_gold += gold
+    assert alignment_scores(all_links, all_gold)["error_rate"] < 0.12

@@ -48,9 +48,12 @@ def data():
             [("de-en", "train"), ("de-en", "test"), ("zh-en", "train"), ("zh-en", "test")]
         )
     }
-    vectors = {text: vector for _, table in made.values() for text, vector in table.items()}
-    pairs = ("de-en", "zh-en")
-    return [{pair: made[pair, part][0] for pair in pairs} for part in ("train", "test")], vectors
+    vectors = {}
+    for _, table in made.values():
+        vectors |= table
+    train = {pair: made[pair, "train"][0] for pair in ("de-en", "zh-en")}
+    test = {pair: made[pair, "test"][0] for pair in ("de-en", "zh-en")}
+    return (train, test), vectors
 
 
 @pytest.mark.parametrize("options", [{}, {"k": 2, "margin": "distance", "retrieval": "intersect"}], ids=str)
@@ -87,8 +90,8 @@ def test_given_and_tuned_thresholds(data):
         rows = by_loops(test[pair], vectors, k=4, margin="ratio", retrieval="max")
         assert tuned[f"bucc_{pair}_f1"] == pytest.approx(reference.best_f1(*rows), rel=1e-9)
     everything = BuccEvaluator(test, threshold=-1e9)(TableModel(vectors))
-    found, correct, _ = by_loops(test["de-en"], vectors, k=4, margin="ratio", retrieval="max")
-    assert everything["bucc_de-en_n_mined"] == len(found) and everything["bucc_de-en_n_correct"] == sum(correct) > 3
+    scores, correct, _ = by_loops(test["de-en"], vectors, k=4, margin="ratio", retrieval="max")
+    assert everything["bucc_de-en_n_mined"] == len(scores) and everything["bucc_de-en_n_correct"] == sum(correct) > 3
 
 
 def test_signature_says_what_a_figure_depends_on(data):
@@ -129,7 +132,7 @@ def test_another_split_gives_the_threshold(tmp_path):
     assert list(other.corpora) == ["de-en"]
     # Rows of the ids in the files.
     corpus = read_bucc(tmp_path, "de-en", "sample")
-    rows = [(corpus.source_ids.index(one), corpus.target_ids.index(other)) for one, other in corpus.gold]
+    rows = [(corpus.source_ids.index(source), corpus.target_ids.index(target)) for source, target in corpus.gold]
     assert other.corpora["de-en"] == (corpus.source, corpus.target, rows)
     assert "|threshold:train|split:sample|" in other.identity
 
@@ -151,13 +154,14 @@ def test_a_folder_with_gold_of_one_split(tmp_path):
 
 def test_corpora_of_the_phrasebook() -> None:
     evaluator = BuccEvaluator.from_spec("phrasebook?size=30&gold=5&seed=2", ["de-en", "zh-vi"])
-    test, dev = (mining_phrases("zh", "vi", split=part, size=30, gold=5, seed=2) for part in ("test", "dev"))
+    test = mining_phrases("zh", "vi", split="test", size=30, gold=5, seed=2)
+    dev = mining_phrases("zh", "vi", split="dev", size=30, gold=5, seed=2)
     assert evaluator.corpora["zh-vi"] == (test.source, test.target, test.gold)
     assert evaluator.train is not None and evaluator.train["zh-vi"] == (dev.source, dev.target, dev.gold)
     assert "|pairs:de-en,zh-vi|" in evaluator.identity and "|threshold:dev|split:test|" in evaluator.identity
     assert "|data:phrasebook-30x5-seed2@" in evaluator.identity
-    given = BuccEvaluator.from_spec("phrasebook:de?size=20&gold=4", threshold=1.06)
-    assert given.train is None and "|threshold:given|" in given.identity
+    with_threshold = BuccEvaluator.from_spec("phrasebook:de?size=20&gold=4", threshold=1.06)
+    assert with_threshold.train is None and "|threshold:given|" in with_threshold.identity
     for spec, options, message in (
         ("phrasebook", {"pairs": ["deen"]}, "deen"),
         ("phrasebook?size=5&gold=6", {}, "gold=6 for size=5"),
@@ -171,25 +175,27 @@ def test_corpora_of_the_phrasebook() -> None:
 def test_thresholds_to_publish(make_model: Callable[..., Any], caplog: pytest.LogCaptureFixture) -> None:
     """With what they yielded; not of text that chose them, nor where they mean nothing."""
     model = make_model()
-    test, dev = (
-        (texts.source, texts.target, [tuple(pair) for pair in texts.gold])
-        for texts in (mining_phrases("de", "en", split=split, size=30, gold=10) for split in ("test", "dev"))
-    )
+    corpora = {}
+    for split in ("test", "dev"):
+        texts = mining_phrases("de", "en", split=split, size=30, gold=10)
+        corpora[split] = (texts.source, texts.target, [tuple(pair) for pair in texts.gold])
+    test = corpora["test"]
+    dev = corpora["dev"]
     ways = {"k": 3, "margin": "distance", "retrieval": "intersect"}
     for options in ({"train": {"de-en": dev}}, {"threshold": 0.01, "name": ""}):
         evaluator = BuccEvaluator({"de-en": test}, **options, **ways)
         result = evaluator.evaluate(model)
-        found = publishable_thresholds(evaluator, result)
+        published = publishable_thresholds(evaluator, result)
         measured = dict(zip(("precision", "recall", "f1", "threshold"), result.rows[0].values))
-        assert found["de-en"] == PublishedThreshold(**measured, **ways, signature=result.signature)
+        assert published["de-en"] == PublishedThreshold(**measured, **ways, signature=result.signature)
     for options, why in (({"train": {"de-en": test}}, "tuned on the gold"), ({"threshold": float("inf")}, "got inf")):
         evaluator = BuccEvaluator({"de-en": test}, **options)
         assert not publishable_thresholds(evaluator, evaluator.evaluate(model)) and why in caplog.text
     means = {"de": torch.linspace(-0.3, 0.3, 16), "en": torch.linspace(0.3, -0.2, 16)}
     evaluator = BuccEvaluator({"de-en": test}, threshold=0.01)
     centered = apply_centering(model, Centering(torch.zeros(16), means))
-    found = publishable_thresholds(evaluator, evaluator.evaluate(centered))
-    assert found["de-en"].options == {"center": "language"}
+    published = publishable_thresholds(evaluator, evaluator.evaluate(centered))
+    assert published["de-en"].options == {"center": "language"}
 
 
 def test_bad_embeddings_name_the_pair():
@@ -206,7 +212,7 @@ def test_equal_sentences_share_a_vector_and_compete_by_index():
     evaluator = BuccEvaluator({"de-en": texts}, threshold=0.0, k=2, margin="absolute", name="")
     result = evaluator.evaluate(model)
     assert [result.metrics[f"de-en_{name}"] for name in ("n_mined", "n_correct", "recall")] == [2, 1, 0.5]
-    assert [sorted(asked) for asked, _ in model.calls] == [sorted(table)]
+    assert [sorted(texts) for texts, _ in model.calls] == [sorted(table)]
     # For the picture on the card: of all mined pairs, by the gold.
     [counts] = result.histograms.values()
     assert (sum(counts["correct"]), sum(counts["wrong"])) == (1, 1)

@@ -22,7 +22,8 @@ from st_xling.utils.cosines import retrieval_accuracy
 from tests.conftest import PAIRS
 from tests.evaluation.table_model import TableModel
 
-SOURCE, TARGET = [source for source, _ in PAIRS], [target for _, target in PAIRS]
+SOURCE = [source for source, _ in PAIRS]
+TARGET = [target for _, target in PAIRS]
 GOLD = [(row, row) for row in range(len(PAIRS))]
 EVALUATORS: dict[str, Callable[..., Any]] = {
     "tatoeba": lambda **options: TatoebaEvaluator({"de": (SOURCE, TARGET), "fr": (SOURCE[:2], TARGET[:2])}, **options),
@@ -43,9 +44,10 @@ def model() -> TableModel:
 def test_keys_and_card(kind: str, model: TableModel) -> None:
     for name in ("", "dev", "mean"):
         evaluator = EVALUATORS[kind](name=name)
+        prefix = f"{name}_" if name else ""
         metrics = evaluator(model, epoch=1, steps=5)
         assert evaluator(model) == metrics
-        assert all(key.startswith(f"{name}_" if name else "") for key in metrics)
+        assert all(key.startswith(prefix) for key in metrics)
         assert evaluator.primary_metric in metrics and evaluator.greater_is_better
         assert list(model.eval_results_dict.values()) == [metrics]
         model.eval_results_dict.clear()
@@ -99,7 +101,8 @@ def test_one_evaluator_evaluates_two_models(kind: str, make_model: Any) -> None:
     """
     evaluator = EVALUATORS[kind](data_name="news")
     identity = evaluator.identity
-    plain, prompted = make_model().eval(), make_model().eval()
+    plain = make_model().eval()
+    prompted = make_model().eval()
     prompted.prompts["query"] = "query: "
     prompted.default_prompt_name = "query"
     means = {"de": torch.linspace(-0.3, 0.3, 16)}  # French, Vietnamese and English are centered by the joint mean
@@ -116,11 +119,25 @@ def test_one_evaluator_evaluates_two_models(kind: str, make_model: Any) -> None:
         assert card.count('"signature"') == 1 and identity.replace("|data:", f"{use}|data:") in card
 
 
+@pytest.mark.parametrize("kind", EVALUATORS)
+def test_one_evaluator_gives_each_model_its_own_results(kind: str, make_model: Any) -> None:
+    """Nothing of a model may stay in the evaluator: figures of a later model would be mixed with those of the first."""
+    models = [make_model(seed=seed).eval() for seed in (0, 1)]
+    expected = [EVALUATORS[kind](data_name="news").evaluate(model) for model in models]
+    assert expected[0].metrics != expected[1].metrics
+    evaluator = EVALUATORS[kind](data_name="news")
+    for model, result in [*zip(models, expected)] * 2:
+        assert evaluator.evaluate(model) == result
+
+
 def test_repeated_sentences_are_counted(model: TableModel, caplog: pytest.LogCaptureFixture) -> None:
     """40 of 50 equal targets: an encoder that knows every translation is right for 11 of them; this is reported."""
     source = [f"Satz {row}." for row in range(50)]
     target = [f"Sentence {max(row, 39)}." for row in range(50)]
-    vectors = {text: np.eye(50)[row] for column in (source, target) for row, text in reversed([*enumerate(column)])}
+    vectors: dict[str, np.ndarray] = {}
+    for column in (source, target):
+        for row, text in enumerate(column):
+            vectors.setdefault(text, np.eye(50)[row])  # a repeated sentence has the vector of its first row
     pairs = {"deu": (source, target)}
     for make in (TatoebaEvaluator, PrecisionEvaluator):
         result = make(pairs, name="x").evaluate(TableModel(vectors))
@@ -138,10 +155,11 @@ def test_each_language_less_its_own_mean(make_model: Any) -> None:
     """Of a model centered by language; the figures are those of vectors encoded by the language's route."""
     means = {"de": torch.linspace(-0.3, 0.3, 16), "eng": torch.linspace(0.3, -0.2, 16)}
     model = apply_centering(make_model().eval(), Centering(torch.zeros(16), means))
-    source, target = model.encode(SOURCE, task="de"), model.encode(TARGET, task="eng")
+    source = model.encode(SOURCE, task="de")
+    target = model.encode(TARGET, task="eng")
     assert not np.allclose(source, model.encode(SOURCE), atol=1e-3)
-    found = TatoebaEvaluator({"de": (SOURCE, TARGET)}, name="")(model)
-    accuracies = [found["deu_to_en_accuracy"], found["deu_from_en_accuracy"]]
+    metrics = TatoebaEvaluator({"de": (SOURCE, TARGET)}, name="")(model)
+    accuracies = [metrics["deu_to_en_accuracy"], metrics["deu_from_en_accuracy"]]
     assert accuracies == list(retrieval_accuracy(source, target))
     errors = xsim_by_language(model, {"deu": (SOURCE, TARGET)}, k=2).metrics["deu"]
     assert list(errors.values()) == [xsim(source, target, k=2).error_rate, xsim(target, source, k=2).error_rate]

@@ -19,7 +19,8 @@ queries = st.lists(
 
 def by_definition(rows, ks):
     """Equations 5 to 11 of XPR, candidate by candidate."""
-    totals, judged = {**{f"acc@{k}": 0.0 for k in ks}, "mrr": 0.0, "map": 0.0, "ndcg@10": 0.0}, 0
+    totals = {**{f"acc@{k}": 0.0 for k in ks}, "mrr": 0.0, "map": 0.0, "ndcg@10": 0.0}
+    judged = 0
     for row in rows:
         ranked = sorted(row, key=lambda candidate: (-candidate[0], candidate[1]))
         relevant = [label for _, label in ranked]
@@ -31,18 +32,18 @@ def by_definition(rows, ks):
         totals["mrr"] += 1 / (relevant.index(1) + 1)
         precisions = [sum(relevant[:n]) / n * relevant[n - 1] for n in range(1, len(relevant) + 1)]
         totals["map"] += sum(precisions) / sum(relevant)
-        gain, best = (
-            sum(label / np.log2(rank + 1) for rank, label in enumerate(order[:10], 1))
-            for order in (relevant, sorted(relevant, reverse=True))
-        )
-        totals["ndcg@10"] += gain / best
+        gain = sum(label / np.log2(rank + 1) for rank, label in enumerate(relevant[:10], 1))
+        best_order = sorted(relevant, reverse=True)
+        best_gain = sum(label / np.log2(rank + 1) for rank, label in enumerate(best_order[:10], 1))
+        totals["ndcg@10"] += gain / best_gain
     return {key: value / judged if judged else 0.0 for key, value in totals.items()}
 
 
 @settings(max_examples=150, deadline=None)
 @given(queries)
 def test_equals_loops(rows):
-    scores, labels = [[s for s, _ in row] for row in rows], [[label for _, label in row] for row in rows]
+    scores = [[score for score, _ in row] for row in rows]
+    labels = [[label for _, label in row] for row in rows]
     results = ranking_scores(scores, labels, ks=(1, 2, 10))
     assert results.means == pytest.approx(by_definition(rows, (1, 2, 10)), rel=1e-9)
     assert results.n_queries == len(rows) and results.n_without_relevant == sum(not sum(row) for row in labels)
@@ -85,7 +86,7 @@ def test_matrix_ranks_only_the_candidates_of_its_column():
     """Cells against ranking_scores of what a loop picks."""
     random = np.random.default_rng(2)
     languages = np.array(["de", "en", "zh"])
-    asked = languages[random.integers(3, size=20)]
+    query_languages = languages[random.integers(3, size=20)]
     sizes = random.integers(1, 8, size=20)
     scores = [random.random(size) for size in sizes]
     labels = [random.integers(2, size=size) for size in sizes]
@@ -93,13 +94,13 @@ def test_matrix_ranks_only_the_candidates_of_its_column():
     expected: dict[str, dict[str, RankingScores]] = {}
     for row, column in product(languages, languages):
         picked = [
-            (own[codes == column], right[codes == column])
-            for query, own, right, codes in zip(asked, scores, labels, passages)
-            if query == row and column in codes
+            (query_scores[codes == column], query_labels[codes == column])
+            for language, query_scores, query_labels, codes in zip(query_languages, scores, labels, passages)
+            if language == row and column in codes
         ]
         if picked:
             expected.setdefault(row, {})[column] = ranking_scores(*zip(*picked), ks=(1,))
-    assert ranking_matrix(scores, labels, asked, passages, ks=(1,)) == expected
+    assert ranking_matrix(scores, labels, query_languages, passages, ks=(1,)) == expected
     assert sum(map(len, expected.values())) >= 6
     # One language may stand for all candidates of a query.
     short = ranking_matrix([[0.1, 0.9], [0.1]], [[0, 1], [1]], ["ar", "ar"], ["en", ["th"]])
@@ -118,7 +119,7 @@ def test_plain_loops() -> None:
     for measure in range(3):
         column = sorted(mean[measure] for mean in means)
         for end, share in ((low, 0.025), (high, 0.975)):
-            place = share * 199
-            below = int(place)
-            expected = column[below] + (place - below) * (column[below + 1] - column[below])
+            position = share * 199
+            below = int(position)
+            expected = column[below] + (position - below) * (column[below + 1] - column[below])
             assert end[measure] == pytest.approx(expected, rel=1e-9)

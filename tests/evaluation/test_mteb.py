@@ -1,5 +1,6 @@
 """mteb both ways: its own run of an encoder, and our results as its files."""
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +23,26 @@ def pairs() -> dict[str, Sides]:
 
 @pytest.fixture(scope="module")
 def encoder(pairs: dict[str, Sides]) -> Any:
-    texts = [text for sides in pairs.values() for side in sides for text in side]
-    return tiny_encoder(texts, vocabulary=300, hidden_size=32, layers=1)
+    return tiny_encoder(texts(pairs), vocabulary=300, hidden_size=32, layers=1)
+
+
+def texts(pairs: dict[str, Sides]) -> list[str]:
+    """All texts of both sides."""
+    sides = chain.from_iterable(pairs.values())
+    return [*chain.from_iterable(sides)]
 
 
 def scores(path: Path) -> dict[str, Any]:
     """Subset → scores, as mteb reads them."""
     result = mteb.TaskResult.from_disk(path)
-    return {one["hf_subset"]: one for one in result.scores["test"]}
+    return {scores_of_subset["hf_subset"]: scores_of_subset for scores_of_subset in result.scores["test"]}
 
 
 def test_tatoeba_is_what_mteb_computes(encoder: Any, pairs: dict[str, Sides], tmp_path: Path) -> None:
     subsets = {"deu-eng": "de", "cmn-eng": "zh"}
     task = mteb.get_task("Tatoeba", hf_subsets=list(subsets))
     columns = {name: dict(zip(("sentence1", "sentence2"), pairs[language])) for name, language in subsets.items()}
-    task.dataset = {name: {"test": Dataset.from_dict(own)} for name, own in columns.items()}
+    task.dataset = {name: {"test": Dataset.from_dict(sides)} for name, sides in columns.items()}
     task.data_loaded = True
     theirs = mteb.evaluate(encoder, [task], cache=None).task_results[0].scores["test"]
 
@@ -44,29 +50,29 @@ def test_tatoeba_is_what_mteb_computes(encoder: Any, pairs: dict[str, Sides], tm
     assert path == tmp_path / "results" / "user__tiny" / "abc" / "Tatoeba.json"
     ours = scores(path)
     assert ours.keys() == subsets.keys()
-    for one in theirs:
-        assert 0 < one["f1"] < one["accuracy"]
+    for expected in theirs:
+        assert 0 < expected["f1"] < expected["accuracy"]
         for measure in ("f1", "accuracy", "recall", "main_score"):
-            assert ours[one["hf_subset"]][measure] == pytest.approx(one[measure], abs=1e-6)
+            assert ours[expected["hf_subset"]][measure] == pytest.approx(expected[measure], abs=1e-6)
     loaded = mteb.ResultCache(tmp_path).load_results(["user/tiny"], ["Tatoeba"], require_model_meta=False)
-    assert loaded.model_results[0].task_results[0].get_score() == pytest.approx(
-        sum(one["f1"] for one in theirs) / 2, abs=1e-6
-    )
+    mean = sum(expected["f1"] for expected in theirs) / 2
+    assert loaded.model_results[0].task_results[0].get_score() == pytest.approx(mean, abs=1e-6)
 
 
 @pytest.mark.parametrize("names", [("de-en", "zh-en"), ("deu_Latn-eng_Latn", "zho_Hans-eng_Latn"), ("en-de", "en-zh")])
 def test_pairs_of_other_tasks_in_both_directions(
     names: tuple[str, str], encoder: Any, pairs: dict[str, Sides], tmp_path: Path
 ) -> None:
-    turned = 1 if names[0].startswith("en") else 0
-    named = {name: (sides[turned], sides[1 - turned]) for name, sides in zip(names, pairs.values())}
+    is_english_first = names[0].startswith("en")
+    named = {name: sides[::-1] if is_english_first else sides for name, sides in zip(names, pairs.values())}
     evaluator = PrecisionEvaluator(named, name="flores")
     metrics = evaluator(encoder)
     ours = scores(to_mteb(metrics, tmp_path, model_name="tiny", task="NTREXBitextMining"))
     forward = metrics[f"flores_{names[0]}_source_to_target_weighted_f1"]
     backward = metrics[f"flores_{names[0]}_target_to_source_weighted_f1"]
     german = [ours["deu_Latn-eng_Latn"]["f1"], ours["eng_Latn-deu_Latn"]["f1"]]
-    assert german == pytest.approx([backward, forward] if turned else [forward, backward], abs=1e-6)
+    expected = [backward, forward] if is_english_first else [forward, backward]
+    assert german == pytest.approx(expected, abs=1e-6)
     # Chinese is there in two scripts, so that the name must have one.
     assert ("zho_Hans-eng_Latn" in ours) == ("Hans" in names[1])
 
@@ -82,17 +88,17 @@ def test_models_with_names_keep_their_own_results(pairs: dict[str, Sides], tmp_p
 
     The guide names them. The first half fails once mteb tells such models apart; the guide need not say it then.
     """
-    texts = [text for sides in pairs.values() for side in sides for text in side]
     task = mteb.get_task("Tatoeba", hf_subsets=["deu-eng"])
     task.dataset = {"deu-eng": {"test": Dataset.from_dict(dict(zip(("sentence1", "sentence2"), pairs["de"])))}}
     task.data_loaded = True
     figures: dict[str, list[float]] = {"": [], "user/": []}
-    for stem, own in figures.items():
+    for stem, scores_of_seeds in figures.items():
         for seed in (0, 1):
-            model = tiny_encoder(texts, vocabulary=300, hidden_size=32, layers=1, seed=seed)
+            model = tiny_encoder(texts(pairs), vocabulary=300, hidden_size=32, layers=1, seed=seed)
             model.model_card_data.model_name = f"{stem}seed-{seed}" if stem else None
             results = mteb.evaluate(model, [task], cache=mteb.ResultCache(tmp_path / f"cache{len(stem)}"))
-            own.append(results.task_results[0].get_score())
-    (first, second), (named, other) = figures[""], figures["user/"]
-    assert second == pytest.approx(first, abs=1e-6) and named == pytest.approx(first, abs=1e-6)
-    assert other != pytest.approx(named, abs=1e-3)
+            scores_of_seeds.append(results.task_results[0].get_score())
+    first, second = figures[""]
+    first_named, second_named = figures["user/"]
+    assert second == pytest.approx(first, abs=1e-6) and first_named == pytest.approx(first, abs=1e-6)
+    assert second_named != pytest.approx(first_named, abs=1e-3)

@@ -17,7 +17,8 @@ EVAL = "phrasebook:de?split=test&size=40"
 
 
 def test_what_is_saved(saved_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out, figures = tmp_path / "out", tmp_path / "figures.json"
+    out = tmp_path / "out"
+    figures = tmp_path / "figures.json"
     words = ["postprocess", str(saved_encoder), "--data", DATA, "--eval", EVAL, "--out", str(out)]
     assert main([*words, "--center", "language", "--dim", "6", "--int8", "--json", str(figures)]) == 0
     report = json.loads(figures.read_text(encoding="utf-8"))["postprocess"]

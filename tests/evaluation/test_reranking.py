@@ -12,7 +12,8 @@ from st_xling.evaluation.reranking import examples_text
 from tests.conftest import PAIRS
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
 
-ENGLISH, OTHERS = [english for _, english in PAIRS], [other for other, _ in PAIRS]
+ENGLISH = [english for _, english in PAIRS]
+OTHERS = [other for other, _ in PAIRS]
 
 
 def pool(row: int, *, language: str = "xx", relevant: bool = True) -> CandidatePool:
@@ -22,7 +23,7 @@ def pool(row: int, *, language: str = "xx", relevant: bool = True) -> CandidateP
         query_language=language,
         passages=[*ENGLISH, *OTHERS[:3]],
         passage_languages=["en"] * 8 + ["de", "fr", "ar"],
-        labels=[int(relevant and place == row) for place in range(8)] + [0] * 3,
+        labels=[int(relevant and index == row) for index in range(8)] + [0] * 3,
     )
 
 
@@ -33,16 +34,18 @@ def model() -> Any:
 
 @pytest.fixture(scope="module")
 def pools() -> list[CandidatePool]:
-    return [pool(row, language="vi" if row % 2 else "de") for row in range(8)]
+    languages = ["de", "vi"] * 4
+    return [pool(row, language=language) for row, language in enumerate(languages)]
 
 
 def plain(model: Any, pools: list[CandidatePool], language: str | None = None) -> dict[str, float]:
     """From sentence-transformers' scores, over the candidates in one language."""
-    scores, labels = [], []
-    for each in pools:
-        kept = [place for place, code in enumerate(each.passage_languages) if language in (None, code)]
-        scores.append(model.predict([(each.query, each.passages[place]) for place in kept]))
-        labels.append([each.labels[place] for place in kept])
+    scores: list[Any] = []
+    labels: list[list[int]] = []
+    for pool in pools:
+        rows = [row for row, code in enumerate(pool.passage_languages) if language in (None, code)]
+        scores.append(model.predict([(pool.query, pool.passages[row]) for row in rows]))
+        labels.append([pool.labels[row] for row in rows])
     return ranking_scores(scores, labels).means
 
 
@@ -52,8 +55,8 @@ def test_figures_of_other_scores(model: Any, pools: list[CandidatePool]) -> None
         assert metrics[f"dev_{name}"] == pytest.approx(value, rel=1e-9)
         assert metrics[f"dev_{name}_low"] <= value <= metrics[f"dev_{name}_high"]
     for language in ("de", "vi"):
-        own = [each for each in pools if each.query_language == language]
-        for name, value in plain(model, own, "en").items():
+        pools_of_language = [pool for pool in pools if pool.query_language == language]
+        for name, value in plain(model, pools_of_language, "en").items():
             assert metrics[f"dev_{language}-en_{name}"] == pytest.approx(value, rel=1e-9)
     assert 0 < metrics["dev_mrr"] < 1 and metrics["dev_mrr_low"] < metrics["dev_mrr_high"]
     assert metrics["dev_n_queries"] == 8 and metrics["dev_n_without_relevant"] == 0
@@ -66,8 +69,8 @@ def test_the_report_has_intervals_everywhere(model: Any, pools: list[CandidatePo
     cell = report.matrix["de"]["en"]
     assert cell["n_queries"] == 4 and cell["mrr"]["low"] <= cell["mrr"]["mean"] <= cell["mrr"]["high"]
     lines = report.table().splitlines()
-    mean, low, high = (100 * report.overall["mrr"][key] for key in ("mean", "low", "high"))
-    assert lines[2] == f"mrr      {mean:5.1f}  ({low:.1f} to {high:.1f})"
+    mrr = {key: 100 * value for key, value in report.overall["mrr"].items()}
+    assert lines[2] == f"mrr      {mrr['mean']:5.1f}  ({mrr['low']:.1f} to {mrr['high']:.1f})"
     assert lines[5] == "8 queries" and lines[7].split()[-5:] == ["acc@1", "acc@10", "MRR", "MAP", "NDCG@10"]
     assert lines[8].startswith("de → ar") and len(lines) == 8 + 8
 
@@ -75,16 +78,16 @@ def test_the_report_has_intervals_everywhere(model: Any, pools: list[CandidatePo
 def test_examples_are_ranked_as_the_figures_are(model: Any, pools: list[CandidatePool]) -> None:
     none = pool(0, relevant=False)
     report = RerankingEvaluator([*pools, none], examples=9).report(model)
-    shown = {(each["query"], each["language"]): each for each in report.as_dict()["examples"].values()}
-    assert len(shown) == 9 and shown[none.query, "xx"]["rank"] is None
-    ranks = [each["rank"] for each in shown.values() if each["rank"]]
+    examples = {(example["query"], example["language"]): example for example in report.as_dict()["examples"].values()}
+    assert len(examples) == 9 and examples[none.query, "xx"]["rank"] is None
+    ranks = [example["rank"] for example in examples.values() if example["rank"]]
     assert report.overall["mrr"]["mean"] == pytest.approx(sum(1 / rank for rank in ranks) / 8)
-    for each in pools:
-        scores = model.predict([(each.query, passage) for passage in each.passages])
-        best = sorted(range(len(scores)), key=lambda place: -scores[place])[:3]
-        found = shown[each.query, each.query_language]["passages"]
-        assert [(row["text"], row["language"], row["relevant"]) for row in found] == [
-            (each.passages[place], each.passage_languages[place], bool(each.labels[place])) for place in best
+    for judged in pools:
+        scores = model.predict([(judged.query, passage) for passage in judged.passages])
+        best = sorted(range(len(scores)), key=lambda row: -scores[row])[:3]
+        passages = examples[judged.query, judged.query_language]["passages"]
+        assert [(passage["text"], passage["language"], passage["relevant"]) for passage in passages] == [
+            (judged.passages[row], judged.passage_languages[row], bool(judged.labels[row])) for row in best
         ]
     lines = examples_text({"one": report.examples, "two": report.examples}, width=10).splitlines()
     assert lines[5].startswith("   two (relevant: ") and len(lines) == 9 * 9
@@ -112,6 +115,18 @@ def test_reports_of_one_evaluator_have_their_own_signatures(model: Any, pools: l
     assert evaluator.report(half).signature == evaluator.identity.replace("|data:", "|dtype:bfloat16|data:")
     assert before.signature == evaluator.report(model).signature == evaluator.identity
     assert "signature" not in before.as_dict()
+
+
+def test_one_evaluator_gives_each_model_its_own_results(model: Any, pools: list[CandidatePool]) -> None:
+    """Nothing of a model may stay in the evaluator: figures of a later model would be mixed with those of the first."""
+    worst_first = copy.deepcopy(model)
+    worst_first.model.classifier.weight.data.neg_()
+    models = [model, worst_first]
+    expected = [RerankingEvaluator(pools, name="xquad").evaluate(encoder) for encoder in models]
+    assert expected[0].metrics != expected[1].metrics
+    evaluator = RerankingEvaluator(pools, name="xquad")
+    for encoder, result in [*zip(models, expected)] * 2:
+        assert evaluator.evaluate(encoder) == result
 
 
 def test_the_signature(pools: list[CandidatePool]) -> None:

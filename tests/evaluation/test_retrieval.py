@@ -29,11 +29,12 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> list[RetrievalSet]:
 
 def ranked(model: Any, query: str, passages: dict[str, str]) -> list[str]:
     """Ids by cosine, one product at a time, equal ones by id."""
-    asked = model.encode([query])[0].astype(np.float64)
+    query_vector = model.encode([query])[0].astype(np.float64)
     scores = {}
     for name, text in passages.items():
-        found = model.encode([text])[0].astype(np.float64)
-        scores[name] = float(asked @ found / math.sqrt(float(asked @ asked) * float(found @ found)))
+        vector = model.encode([text])[0].astype(np.float64)
+        length_product = math.sqrt(float(query_vector @ query_vector) * float(vector @ vector))
+        scores[name] = float(query_vector @ vector / length_product)
     return sorted(passages, key=lambda name: (-round(scores[name], 6), name))
 
 
@@ -41,9 +42,9 @@ def test_figures_by_plain_loops(model: Any, sets: list[RetrievalSet]) -> None:
     metrics = RetrievalEvaluator(sets, measures=["MRR@3", "Recall@5"], name="t")(model)
     labels = {"en-xx": (ENGLISH, OTHERS), "xx": (OTHERS, OTHERS), "en": (ENGLISH, ENGLISH), "xx-en": (OTHERS, ENGLISH)}
     means = []
-    for label, (asked, texts) in labels.items():
+    for label, (queries, texts) in labels.items():
         passages = {f"p{row}": text for row, text in enumerate(texts)}
-        ranks = [ranked(model, query, passages).index(f"p{row}") + 1 for row, query in enumerate(asked)]
+        ranks = [ranked(model, query, passages).index(f"p{row}") + 1 for row, query in enumerate(queries)]
         means.append(sum(1 / rank for rank in ranks if rank <= 3) / 8)
         assert metrics[f"t_{label}_MRR@3"] == pytest.approx(means[-1], rel=1e-9)
         assert metrics[f"t_{label}_Recall@5"] == pytest.approx(sum(rank <= 5 for rank in ranks) / 8, rel=1e-9)
@@ -57,12 +58,12 @@ def test_a_model_centered_by_language(model: Any, sets: list[RetrievalSet], capl
     centered = apply_centering(model, Centering(torch.zeros(16), means))
     evaluator = RetrievalEvaluator(sets, pool="mixed", name="t")
     [pool] = evaluator.pools
-    found = dense_search(pool, centered, k=5, chunk=3)
+    rankings = dense_search(pool, centered, k=5, chunk=3)
     codes = [pool.languages[name] for name in pool.passage_ids]
     passages = np.stack([centered.encode(text, task=code) for text, code in zip(pool.passages, codes)])
     for query in pool.queries:
         scores = sorted((passages @ centered.encode(query.text, task=query.language)).tolist(), reverse=True)
-        assert [score for _, score in found[query.id]] == pytest.approx(scores[:5], abs=1e-5)
+        assert [score for _, score in rankings[query.id]] == pytest.approx(scores[:5], abs=1e-5)
     assert "center:" not in evaluator.evaluate(centered).signature
     result = evaluator.evaluate(apply_centering(model, Centering(torch.zeros(16), {"xx": means["xx"]})))
     assert "|center:joint|" in result.signature and "text of en is centered" in caplog.text
@@ -137,14 +138,16 @@ def test_a_mixed_pool_unites_what_is_relevant(model: Any, sets: list[RetrievalSe
     evaluator = RetrievalEvaluator(sets, pool="mixed", measures=["MRR@100", "R@2"])
     report = evaluator.report(model)
     sides = {"xx": OTHERS, "en": ENGLISH}
-    passages = {f"{code}:p{row}": text for code, side in sides.items() for row, text in enumerate(side)}
+    passages: dict[str, str] = {}
+    for code, side in sides.items():
+        passages |= {f"{code}:p{row}": text for row, text in enumerate(side)}
     for code, side in sides.items():
         orders = [ranked(model, query, passages) for query in side]
         gold = [{f"xx:p{row}", f"en:p{row}"} for row in range(8)]
-        first = [min(order.index(name) for name in names) + 1 for order, names in zip(orders, gold)]
-        assert report.figures[code]["MRR@100"] == pytest.approx(sum(1 / rank for rank in first) / 8, rel=1e-9)
-        found = [len(names & set(order[:2])) / 2 for order, names in zip(orders, gold)]
-        assert report.figures[code]["Recall@2"] == pytest.approx(sum(found) / 8, rel=1e-9)
+        first_ranks = [1 + min(map(order.index, names)) for order, names in zip(orders, gold)]
+        assert report.figures[code]["MRR@100"] == pytest.approx(sum(1 / rank for rank in first_ranks) / 8, rel=1e-9)
+        recalls = [len(names & set(order[:2])) / 2 for order, names in zip(orders, gold)]
+        assert report.figures[code]["Recall@2"] == pytest.approx(sum(recalls) / 8, rel=1e-9)
     assert report.bias is not None and report.bias.n_queries == 16
     assert report.bias.own_first == report.bias.own_share == 1  # a query that is its passage finds itself first
     assert report.bias.expected == 0.5 and evaluator(model)["retrieval_bias_own_share"] == 1
@@ -181,21 +184,22 @@ def test_bm25_by_definition(tmp_path: Path) -> None:
         "p3": "我买了三本旧书",
         "p4": "ganz anders",
     }
-    asked = {"q1": "Wo ist der Hund?", "q2": "三本书", "q3": "nichts davon"}
-    folder = beir(tmp_path / "set", texts, {"de": asked}, [(name, "p1", 1) for name in asked])
+    queries = {"q1": "Wo ist der Hund?", "q2": "三本书", "q3": "nichts davon"}
+    folder = beir(tmp_path / "set", texts, {"de": queries}, [(name, "p1", 1) for name in queries])
     [pool] = retrieval_pools([read_retrieval_set(folder, language="de")], mixed=False)
     rankings = bm25_search(pool, k=2)
     terms = {name: words(text) for name, text in texts.items()}
     average = sum(map(len, terms.values())) / 4
-    for name, query in asked.items():
+    for name, query in queries.items():
         expected = {}
-        for passage, found in terms.items():
+        for passage, passage_terms in terms.items():
             score = 0.0
             for term in words(query):
-                held = sum(term in each for each in terms.values())
-                count = Counter(found)[term]
-                norm = 0.9 * (1 - 0.4 + 0.4 * len(found) / average)
-                score += math.log(1 + (4 - held + 0.5) / (held + 0.5)) * count / (count + norm)
+                n_with_term = sum(term in other_terms for other_terms in terms.values())
+                idf = math.log(1 + (4 - n_with_term + 0.5) / (n_with_term + 0.5))
+                count = Counter(passage_terms)[term]
+                norm = 0.9 * (1 - 0.4 + 0.4 * len(passage_terms) / average)
+                score += idf * count / (count + norm)
             if score > 0:
                 expected[passage] = score
         best = sorted(expected, key=lambda passage: -expected[passage])[:2]
@@ -273,20 +277,20 @@ def test_a_large_corpus_streams(make_model: Any, tmp_path: Path, monkeypatch: py
     passages = {f"{row:04d}": f"{ENGLISH[row % 8]} {row}" for row in range(700)}
     folder = beir(tmp_path / "set", passages, {"en": {"q": f"{ENGLISH[3]} 603"}}, [("q", "0603", 1)])
     evaluator = RetrievalEvaluator([read_retrieval_set(folder, language="en")])
-    asked: list[int] = []
+    n_texts: list[int] = []
     encode = retrieval_search.encode_by_language
 
-    def counted(model: Any, columns: Any, *more: Any, **options: Any) -> Any:
-        asked.append(sum(map(len, columns)))
-        return encode(model, columns, *more, **options)
+    def count_texts(model: Any, columns: Any, languages: Any, **options: Any) -> Any:
+        n_texts.append(sum(map(len, columns)))
+        return encode(model, columns, languages, **options)
 
-    monkeypatch.setattr(retrieval_search, "encode_by_language", counted)
+    monkeypatch.setattr(retrieval_search, "encode_by_language", count_texts)
     model = make_model()
     [pool] = evaluator.pools
     chunked = dense_search(pool, model, k=9, chunk=256)
-    assert asked == [1, 256, 256, 188]
-    whole = dense_search(pool, model, k=9)
-    assert [name for name, _ in chunked["en:q"]] == [name for name, _ in whole["en:q"]]
+    assert n_texts == [1, 256, 256, 188]
+    in_one_chunk = dense_search(pool, model, k=9)
+    assert [name for name, _ in chunked["en:q"]] == [name for name, _ in in_one_chunk["en:q"]]
 
 
 def test_reports_of_one_evaluator_have_their_own_signatures(model: Any, sets: list[RetrievalSet]) -> None:
@@ -298,6 +302,16 @@ def test_reports_of_one_evaluator_have_their_own_signatures(model: Any, sets: li
     assert evaluator.bm25_report().signature == evaluator.identity == signatures[1]
     prompts = "|prompt:query: |passage_prompt:passage: |data:"
     assert signatures[0] == signatures[2] == evaluator.identity.replace("|data:", prompts)
+
+
+def test_one_evaluator_gives_each_model_its_own_results(make_model: Any, sets: list[RetrievalSet]) -> None:
+    """Nothing of a model may stay in the evaluator: figures of a later model would be mixed with those of the first."""
+    models = [make_model(seed=seed).eval() for seed in (0, 1)]
+    expected = [RetrievalEvaluator(sets, name="dev").evaluate(encoder) for encoder in models]
+    assert expected[0].metrics != expected[1].metrics
+    evaluator = RetrievalEvaluator(sets, name="dev")
+    for encoder, result in [*zip(models, expected)] * 2:
+        assert evaluator.evaluate(encoder) == result
 
 
 def test_the_signature_follows_measures_and_order(model: Any, sets: list[RetrievalSet]) -> None:

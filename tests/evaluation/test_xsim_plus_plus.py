@@ -26,14 +26,18 @@ def test_equals_loops(seed: int, margin: str) -> None:
     best = {i: j for _, i, j in pairs}
     winners = []
     for row in range(12):
-        own = best.get(row, -1) - 12
-        is_own = own >= 0 and made_from[own] == row
-        winners.append("" if own + 12 == row else categories[own] if is_own else "misaligned")
+        winner = best.get(row, -1)
+        if winner == row:
+            winners.append("")
+        elif winner >= 12 and made_from[winner - 12] == row:
+            winners.append(categories[winner - 12])
+        else:
+            winners.append("misaligned")
     assert result.winners == tuple(winners) and set(winners) & set(KINDS)
     assert result.error_rate == sum(map(bool, winners)) / 12
     for category in KINDS:
-        having = {row for row, own in zip(made_from, categories) if own == category}
-        assert result.by_category[category] == winners.count(category) / len(having)
+        rows_with_category = {row for row, hard_category in zip(made_from, categories) if hard_category == category}
+        assert result.by_category[category] == winners.count(category) / len(rows_with_category)
     assert result.by_category["misaligned"] == winners.count("misaligned") / 12
 
 
@@ -48,13 +52,15 @@ def test_a_translation_wins_ties_and_none_is_plain_xsim() -> None:
 
 def test_by_language() -> None:
     """A model for which what was made from a sentence is nearer than the sentence."""
-    german, english = ["Es ist kalt.", "Ja."], ["It is cold.", "Yes."]
+    german = ["Es ist kalt.", "Ja."]
+    english = ["It is cold.", "Yes."]
     hard = hard_translations(english, seed=5)
     vectors = np.eye(3)
     table = {german[0]: vectors[0], german[1]: vectors[1], english[0]: vectors[0] + vectors[2], english[1]: vectors[1]}
-    table |= {each.text: vectors[0] for each in hard}
+    table |= {sentence.text: vectors[0] for sentence in hard}
     report = xsim_by_language(TableModel(table), {"deu": (german, english)}, k=1, plus_plus=True, seed=5)
-    plain, rates = xsim_by_language(TableModel(table), {"deu": (german, english)}, k=1).metrics, report.metrics
+    plain = xsim_by_language(TableModel(table), {"deu": (german, english)}, k=1).metrics
+    rates = report.metrics
     assert plain["deu"].items() <= rates["deu"].items()
     none = dict.fromkeys(KINDS[1:])
     expected = {"error": 0.5, "categories": {"causality": 1.0, **none, "misaligned": 0.0}}

@@ -31,7 +31,8 @@ SPEC = "phrasebook:de,fr?size=60"
 def models(tmp_path_factory):
     """Two tiny encoders of random weights."""
     folder = tmp_path_factory.mktemp("models")
-    texts = [text for column in ("source", "target") for text in parallel_phrases("de", "en", size=50)[column]]
+    phrases = parallel_phrases("de", "en", size=50)
+    texts = [*phrases["source"], *phrases["target"]]
     for name, size in (("wide", 32), ("narrow", 8)):
         tiny_encoder(texts, vocabulary=300, hidden_size=size, layers=2, heads=2).save(str(folder / name))
     return [ModelSpec(name, str(folder / name)) for name in ("wide", "narrow")]
@@ -48,45 +49,54 @@ def report(models, data):
 
 
 def test_values_are_those_of_the_evaluators(models, data, report):
-    found = report.content["tasks"]
-    for each in models:
-        model = load_encoder(each.model)
+    contents = report.content["tasks"]
+    for spec in models:
+        model = load_encoder(spec.model)
 
-        def value(task, place, label, each=each):
-            return found[task]["measures"][place]["values"][each.name][label][0]
+        def value(task, index, label, spec=spec):
+            return contents[task]["measures"][index]["values"][spec.name][label][0]
 
         tatoeba = TatoebaEvaluator(data.pairs, name="")(model)
         errors = xsim_by_language(model, data.pairs).metrics
         for code in ("deu", "fra"):
             assert value("tatoeba", 1, code) == pytest.approx(tatoeba[f"{code}_to_en_accuracy"])
             assert value("tatoeba", 2, code) == pytest.approx(tatoeba[f"{code}_from_en_accuracy"])
-            assert [value("xsim", place, code) for place in (1, 2)] == pytest.approx([*errors[code].values()][:2])
+            assert value("xsim", 1, code) == pytest.approx(errors[code]["to_en_error"])
+            assert value("xsim", 2, code) == pytest.approx(errors[code]["from_en_error"])
         assert value("tatoeba", 0, "mean") == pytest.approx(tatoeba["mean_accuracy"])
-        test, train = ({pair: both[part] for pair, both in data.mining.items()} for part in (0, 1))
+        test = {pair: corpora.test for pair, corpora in data.mining.items()}
+        train = {pair: corpora.train for pair, corpora in data.mining.items()}
         mined = BuccEvaluator(test, train=train, name="")(model)
-        for place, key in enumerate(("f1", "precision", "recall")):
-            assert value("mining", place, "deu") == pytest.approx(mined[f"de-en_{key}"])
-            assert value("mining", place, "mean") == pytest.approx(mined[key])
+        for index, key in enumerate(("f1", "precision", "recall")):
+            assert value("mining", index, "deu") == pytest.approx(mined[f"de-en_{key}"])
+            assert value("mining", index, "mean") == pytest.approx(mined[key])
         pool = RetrievalEvaluator(data.pool, pool="mixed", measures=["MAP"]).report(model)
         assert value("pool", 0, "mean") == pytest.approx(pool.means["MAP"])
         assert value("pool", 0, "deu") == pytest.approx(pool.figures["de"]["MAP"])
         # xsim++ of one language, sentence by sentence.
         german, english = data.pairs["deu"]
         hard = hard_translations(english, most=2)
-        sides = (german, english, [each.text for each in hard])
-        vectors = [np.array([model.encode(text) for text in side]) for side in sides]
-        result = xsim_plus_plus(*vectors, [each.index for each in hard], [each.category for each in hard])
+        hard_texts = [sentence.text for sentence in hard]
+        result = xsim_plus_plus(
+            np.array(list(map(model.encode, german))),
+            np.array(list(map(model.encode, english))),
+            np.array(list(map(model.encode, hard_texts))),
+            [sentence.index for sentence in hard],
+            [sentence.category for sentence in hard],
+        )
         assert value("xsim++", 0, "deu") == pytest.approx(result.error_rate)
-    wide, narrow = (found["size"]["measures"][2]["values"][name]["all"][0] for name in ("wide", "narrow"))
-    assert (wide, narrow) == (128, 32)
+    n_bytes = contents["size"]["measures"][2]["values"]
+    assert n_bytes["wide"]["all"][0] == 128 and n_bytes["narrow"]["all"][0] == 32
 
 
 def test_the_report_says_what_was_compared(report):
     table = report.table()
     assert "Tatoeba: accuracy" in table and "mean of Tatoeba: deu, fra" in table
     assert table.splitlines()[-1] == report.signature and "|tests:swaps,holm," in report.signature
-    measures = [each for task in report.content["tasks"].values() for each in task["measures"]]
-    comparisons = [test for each in measures for test in each.get("comparisons", ())]
+    comparisons = []
+    for task in report.content["tasks"].values():
+        for measure in task["measures"]:
+            comparisons += measure.get("comparisons", [])
     assert len(comparisons) == report.content["tests"]
     assert all(test["p"] <= test["p_corrected"] for test in comparisons)
     json.dumps(report.content, allow_nan=False)
@@ -94,10 +104,12 @@ def test_the_report_says_what_was_compared(report):
 
 def test_finished_tasks_are_not_run_again(models, data, tmp_path, monkeypatch):
     """Interrupted, resumed, and run again for what has changed."""
-    ran, stop = [], ["narrow xsim"]
+    ran = []
+    stop = ["narrow xsim"]
 
-    def counted(task, original, session):
-        step = f"{'wide' if session.model.get_embedding_dimension() == 32 else 'narrow'} {task}"
+    def run_or_stop(task, original, session):
+        model = "wide" if session.model.get_embedding_dimension() == 32 else "narrow"
+        step = f"{model} {task}"
         if step in stop:
             raise KeyboardInterrupt
         ran.append(step)
@@ -105,7 +117,7 @@ def test_finished_tasks_are_not_run_again(models, data, tmp_path, monkeypatch):
 
     for name in ("tatoeba", "xsim"):
         task = tasks.COMPARISON_TASKS[name]
-        monkeypatch.setitem(tasks.COMPARISON_TASKS, name, task._replace(run=partial(counted, name, task.run)))
+        monkeypatch.setitem(tasks.COMPARISON_TASKS, name, task._replace(run=partial(run_or_stop, name, task.run)))
     options = {"tasks": ["tatoeba", "xsim"], "out": tmp_path / "out", "samples": 20}
     with pytest.raises(KeyboardInterrupt):
         compare_models(models, data, **options)
@@ -116,8 +128,9 @@ def test_finished_tasks_are_not_run_again(models, data, tmp_path, monkeypatch):
     again = compare_models([models[0], ModelSpec("narrow", models[1].model, {"layer": 1})], data, **options)
     assert ran[4:] == ["narrow tatoeba", "narrow xsim"]
     assert again.content["models"][1]["options"] == {"layer": "1"} and "layer '1'" in again.table()
-    values = [each.content["tasks"]["tatoeba"]["measures"][0]["values"] for each in (first, again)]
-    assert values[0]["wide"] == values[1]["wide"]
+    first_values = first.content["tasks"]["tatoeba"]["measures"][0]["values"]
+    later_values = again.content["tasks"]["tatoeba"]["measures"][0]["values"]
+    assert first_values["wide"] == later_values["wide"]
     compare_models(models, load_comparison_data(["phrasebook:de?size=60"]), **options)
     assert len(ran) == 10
     assert (tmp_path / "out" / "compare.html").is_file()
@@ -178,8 +191,8 @@ def test_folders_of_data(tmp_path):
     for code, side in (("deu", "source"), ("eng", "target")):
         pairs = parallel_phrases("de", "en", size=12, split="test")
         lines(tmp_path / "tatoeba" / f"tatoeba.deu-eng.{code}", pairs[side])
-    for language, split in (("fr", "training"), ("fr", "test"), ("es", "test")):
-        write_bucc(tmp_path / "mining" / f"{language}-en", language, split, "dev" if split == "training" else "test")
+    for language, split, drawn_from in (("fr", "training", "dev"), ("fr", "test", "test"), ("es", "test", "test")):
+        write_bucc(tmp_path / "mining" / f"{language}-en", language, split, drawn_from)
     for language in ("en", "zh"):
         write_xquad_r(tmp_path / "xquad_r", language)
     specs = [f"{tmp_path}/{part}" for part in ("tatoeba", "mining", "xquad_r")]
@@ -243,10 +256,11 @@ def test_speed_is_measured_by_turns(data, monkeypatch):
 
     monkeypatch.setattr(tasks, "encode", encode)
     monkeypatch.setattr(tasks.time, "perf_counter", lambda: clock[0])
-    cells = tasks.measure_speed({"a": "a", "b": "b"}, data)
-    one, other = (cells[name]["all"] for name in "ab")
-    assert sum(one.columns["seconds"]) == pytest.approx(sum(other.columns["seconds"]), rel=1e-3)
-    assert one.items == other.items
+    results = tasks.measure_speed({"a": "a", "b": "b"}, data)
+    first = results["a"]["all"]
+    second = results["b"]["all"]
+    assert sum(first.columns["seconds"]) == pytest.approx(sum(second.columns["seconds"]), rel=1e-3)
+    assert first.items == second.items
     assert encoded[2:6] == ["a", "b", "b", "a"]
 
 

@@ -12,11 +12,11 @@ F1 = Measure("F1", ("correct", "correct"), ("mined", "gold"), tested=True)
 
 
 def f1(rows):
-    correct, mined, gold = (sum(row[place] for row in rows) for place in range(3))
+    correct, mined, gold = map(sum, zip(*rows))
     return 2 * correct / (mined + gold) if mined + gold else 0.0
 
 
-def cell(rows, names, items="1"):
+def results_of(rows, names, items="1"):
     return ItemResults(items, dict(zip(names, zip(*rows))))
 
 
@@ -29,35 +29,39 @@ def test_nothing_found_is_zero():
 def test_the_test_is_that_of_all_swaps():
     """A ratio of sums, whose items are swapped whole: p of all 2^8 swaps, and about that of 255 random ones."""
     random = np.random.default_rng(0)
-    first, second = (
-        [(int(mined and gold), int(mined), int(gold)) for mined, gold in zip(random.integers(2, size=8), gold)]
-        for gold in [random.integers(2, size=8)] * 2
-    )
+    is_gold = random.integers(2, size=8)
+    rows = []
+    for _ in range(2):
+        is_mined = random.integers(2, size=8)
+        rows.append([(int(mined and gold), int(mined), int(gold)) for mined, gold in zip(is_mined, is_gold)])
+    first, second = rows
     gap = abs(f1(first) - f1(second))
     extreme = 0
     for swaps in product((0, 1), repeat=8):
-        mixed = [[one, other][:: -1 if swap else 1] for swap, one, other in zip(swaps, first, second)]
-        extreme += abs(f1([one for one, _ in mixed]) - f1([other for _, other in mixed])) >= gap - 1e-12
+        items = [(b, a) if swap else (a, b) for swap, a, b in zip(swaps, first, second)]
+        swapped_first, swapped_second = zip(*items)
+        extreme += abs(f1(swapped_first) - f1(swapped_second)) >= gap - 1e-12
     names = ("correct", "mined", "gold")
-    cells = {"a": {"deu": cell(first, names)}, "b": {"deu": cell(second, names)}}
-    (found,) = compare_values(F1, cells)[1]
-    assert found["p"] == pytest.approx(extreme / 2**8, rel=1e-9)
+    cells = {"a": {"deu": results_of(first, names)}, "b": {"deu": results_of(second, names)}}
+    (test,) = compare_values(F1, cells)[1]
+    assert test["p"] == pytest.approx(extreme / 2**8, rel=1e-9)
     (drawn,) = compare_values(F1, cells, swaps=255)[1]
     assert drawn["p"] == pytest.approx(extreme / 2**8, abs=0.1)
-    assert found["difference"] == pytest.approx(f1(first) - f1(second))
-    assert found["low"] <= found["difference"] <= found["high"]
+    assert test["difference"] == pytest.approx(f1(first) - f1(second))
+    assert test["low"] <= test["difference"] <= test["high"]
     (back,) = compare_values(F1, {"b": cells["b"], "a": cells["a"]})[1]
-    assert (back["difference"], back["p"]) == (-found["difference"], found["p"])
+    assert (back["difference"], back["p"]) == (-test["difference"], test["p"])
 
 
 def test_the_same_and_one_item_are_no_evidence():
     """Swapping the one item that differs turns the difference around, which is then as large."""
     hits = {"deu": ItemResults("1", {"hit": [1, 0, 1]}), "fra": ItemResults("2", {"hit": [1, 1, 1]})}
-    for each in compare_values(SHARE, {"a": hits, "b": hits})[1]:
-        assert (each["difference"], each["low"], each["high"], each["p"]) == (0, 0, 0, 1)
-    one, other = (ItemResults("1", {"hit": [first, 1, 0]}) for first in (0, 1))
-    (found,) = compare_values(SHARE, {"a": {"deu": one}, "b": {"deu": other}}, samples=50)[1]
-    assert found["difference"] == pytest.approx(-1 / 3) and found["p"] == 1
+    for test in compare_values(SHARE, {"a": hits, "b": hits})[1]:
+        assert (test["difference"], test["low"], test["high"], test["p"]) == (0, 0, 0, 1)
+    one_hit = {"deu": ItemResults("1", {"hit": [0, 1, 0]})}
+    two_hits = {"deu": ItemResults("1", {"hit": [1, 1, 0]})}
+    (test,) = compare_values(SHARE, {"a": one_hit, "b": two_hits}, samples=50)[1]
+    assert test["difference"] == pytest.approx(-1 / 3) and test["p"] == 1
 
 
 def test_false_findings_are_as_rare_as_promised():
@@ -83,19 +87,21 @@ def test_the_mean_resamples_translations_together():
 
 
 def test_a_real_difference_is_found_and_the_seed_decides_the_rest():
-    good, bad = ({"deu": ItemResults("a1", {"hit": np.arange(200) % each > 0})} for each in (20, 2))
-    found = [compare_values(SHARE, {"a": good, "b": bad}, seed=seed, swaps=1000)[1][0] for seed in (0, 0, 1)]
-    assert found[0] == found[1] != found[2]
-    assert found[0]["p"] == 1 / 1001 and found[0]["low"] > 0
+    good = {"deu": ItemResults("a1", {"hit": np.arange(200) % 20 > 0})}
+    bad = {"deu": ItemResults("a1", {"hit": np.arange(200) % 2 > 0})}
+    tests = [compare_values(SHARE, {"a": good, "b": bad}, seed=seed, swaps=1000)[1][0] for seed in (0, 0, 1)]
+    assert tests[0] == tests[1] != tests[2]
+    assert tests[0]["p"] == 1 / 1001 and tests[0]["low"] > 0
 
 
 def test_holm():
     p_values = np.random.default_rng(3).random(20) ** 3
-    order = sorted(range(20), key=lambda place: p_values[place])
-    expected, highest = [0.0] * 20, 0.0
-    for rank, place in enumerate(order):
-        highest = max(highest, min(1.0, (20 - rank) * p_values[place]))
-        expected[place] = highest
+    order = sorted(range(20), key=lambda index: p_values[index])
+    expected = [0.0] * 20
+    highest = 0.0
+    for rank, index in enumerate(order):
+        highest = max(highest, min(1.0, (20 - rank) * p_values[index]))
+        expected[index] = highest
     assert holm(p_values) == pytest.approx(expected)
     assert holm([]).tolist() == []
 
@@ -112,7 +118,7 @@ def test_holm():
 )
 def test_the_order_that_tests_allow(better, text):
     for sign in (1, -1):
-        means = {model: 10.0 - sign * place for place, model in enumerate("abc")}
+        means = {model: 10.0 - sign * number for number, model in enumerate("abc")}
         assert order(*better.split(), higher=sign == 1, **means) == text
     # A bias against a language is not better than one for it.
     below = {"a": -40.0, "b": 30.0, "c": 50.0}
@@ -121,9 +127,14 @@ def test_the_order_that_tests_allow(better, text):
 
 def order(*differ: str, higher: bool = False, **means: float) -> str:
     tests = [
-        {"label": "all", "first": one, "second": other, "difference": means[one] - means[other]}
-        | {"significant": one + other in differ}
-        for one, other in combinations(means, 2)
+        {
+            "label": "all",
+            "first": first,
+            "second": second,
+            "difference": means[first] - means[second],
+            "significant": first + second in differ,
+        }
+        for first, second in combinations(means, 2)
     ]
     values = {name: {"all": [mean]} for name, mean in means.items()}
     return rank_label({"comparisons": tests, "higher": higher, "values": values}, "all")["text"]
