@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from st_xling.data.check import FaultLog, is_unicode
 from st_xling.data.formats import fixed_columns
@@ -18,8 +20,20 @@ _ANSWERS = "InsuranceQA.label2answer.token.encoded"
 _JSON_ANSWERS = ("pool/answers.json", "answers.json")
 _POOLS = "InsuranceQA.question.anslabel.token.500.pool.solr.{part}.encoded"  # pools of 500 answers, as in the paper
 
-_Release = tuple[Mapping[str, str], list[tuple[str, list[str], list[str]]]]
-"""Content of one folder in one language: label → answer; each question with the labels of its truths and its pool."""
+
+class _Question(NamedTuple):
+    """A question with the labels of its right answers and of its pool."""
+
+    text: str
+    truths: list[str]
+    pool: list[str]
+
+
+class _Release(NamedTuple):
+    """Content of one folder in one language; ``answers`` maps labels to texts."""
+
+    answers: Mapping[str, str]
+    questions: list[_Question]
 
 
 def is_insurance_qa(folder: Path) -> bool:
@@ -49,77 +63,101 @@ def read_insurance_qa(folders: Mapping[str, Path], *, split: str = "train") -> A
     Source:
         Feng et al. 2015 (InsuranceQA); Chen et al. 2020 (XPR), section V-A-2.
     """
-    encoded = {code: folder for code, folder in folders.items() if _find(folder, _ANSWERS) is not None}
+    encoded = [code for code, folder in folders.items() if _find(folder, _ANSWERS) is not None]
     part = PARTS[split]
-    read = {
-        code: _read_encoded(folder, part) if code in encoded else _read_translated(folder, part, code)
-        for code, folder in folders.items()
-    }
+    releases = {}
+    for code, folder in folders.items():
+        if code in encoded:
+            releases[code] = _read_encoded(folder, part)
+        else:
+            releases[code] = _read_translated(folder, part, code)
+
     # The pools are those of v2 where it is there: the translation lists negatives that no search has ranked.
-    _, first = read[next(iter(encoded or folders))]
-    for code, (_, other) in read.items():
-        apart = sum(set(one[1]) != set(two[1]) for one, two in zip(first, other))
-        if len(other) != len(first) or apart:
+    first_code = encoded[0] if encoded else next(iter(folders))
+    questions = releases[first_code].questions
+    for code, release in releases.items():
+        pairs = zip(questions, release.questions)
+        different = sum(set(question.truths) != set(other.truths) for question, other in pairs)
+        if len(release.questions) != len(questions) or different:
             raise ValueError(
-                f"expected the same questions in every folder: {folders[code]} has {len(other):,}, of which {apart:,} "
-                f"have other ground truths, next to {len(first):,}; take the releases of one version."
+                f"expected the same questions in every folder: {folders[code]} has {len(release.questions):,}, of "
+                f"which {different:,} have other ground truths, next to {len(questions):,}; take the releases of "
+                "one version."
             )
+
     # Answers of no pool cost memory and are never shown.
-    labels = dict.fromkeys(label for place in (2, 1) for question in first for label in question[place])
+    pool_labels = itertools.chain.from_iterable(question.pool for question in questions)
+    truth_labels = itertools.chain.from_iterable(question.truths for question in questions)
+    labels = list(dict.fromkeys(itertools.chain(pool_labels, truth_labels)))
     numbers = {label: number for number, label in enumerate(labels)}
-    for code, (answers, _) in read.items():
-        if lacking := [label for label in labels if label not in answers]:
+    for code, release in releases.items():
+        if lacking := [label for label in labels if label not in release.answers]:
             raise ValueError(f"{folders[code]} has no answer for {len(lacking):,} labels, such as {lacking[0]}.")
-    truths, pools = ([[numbers[label] for label in dict.fromkeys(row[place])] for row in first] for place in (1, 2))
-    return AlignedQuestions(
-        {code: [text for text, _, _ in questions] for code, (_, questions) in read.items()},
-        {code: [answers[label] for label in labels] for code, (answers, _) in read.items()},
-        truths,
-        pools,
-    )
+
+    def passage_numbers(question_labels: list[str]) -> list[int]:
+        return [numbers[label] for label in dict.fromkeys(question_labels)]
+
+    queries = {}
+    passages = {}
+    for code, release in releases.items():
+        queries[code] = [question.text for question in release.questions]
+        passages[code] = [release.answers[label] for label in labels]
+    truths = [passage_numbers(question.truths) for question in questions]
+    pools = [passage_numbers(question.pool) for question in questions]
+    return AlignedQuestions(queries, passages, truths, pools)
 
 
 def _read_encoded(folder: Path, part: str) -> _Release:
     """Read v2, whose texts are indices of words."""
     faults = FaultLog(can_skip=False, what="InsuranceQA")
-    tables = (("vocabulary", 2), (_ANSWERS, 2), (_POOLS.format(part=part), 4))
-    words, answers, questions = (
-        [cells for _, cells in fixed_columns(_required(folder, name), width, faults)] for name, width in tables
-    )
+
+    def table(name: str, width: int) -> list[Any]:
+        return [cells for _, cells in fixed_columns(_required(folder, name), width, faults)]
+
+    words = table("vocabulary", 2)
+    answers = table(_ANSWERS, 2)
+    questions = table(_POOLS.format(part=part), 4)
     faults.finalize()
     vocabulary = dict(words)
 
     def decoded(text: str) -> str:
         return " ".join(vocabulary.get(index, index) for index in text.split())
 
-    return {label: decoded(text) for label, text in answers}, [
-        (decoded(question), truths.split(), pool.split()) for _, question, truths, pool in questions
-    ]
+    return _Release(
+        {label: decoded(text) for label, text in answers},
+        [_Question(decoded(text), truths.split(), pool.split()) for _, text, truths, pool in questions],
+    )
 
 
 def _read_translated(folder: Path, part: str, language: str) -> _Release:
-    asked = read_json(_required(folder, f"pool/{part}.json", f"{part}.json"))
+    rows = read_json(_required(folder, f"pool/{part}.json", f"{part}.json"))
     answers = read_json(_required(folder, *_JSON_ANSWERS))
     try:
-        questions = [
-            (row[language], list(map(str, row["answers"])), list(map(str, [*row["answers"], *row["negatives"]])))
-            for _, row in sorted(asked.items(), key=lambda item: int(item[0]))
-        ]
+        questions = []
+        for _, row in sorted(rows.items(), key=lambda item: int(item[0])):
+            truths = [str(label) for label in row["answers"]]
+            negatives = [str(label) for label in row["negatives"]]
+            questions.append(_Question(row[language], truths, [*truths, *negatives]))
         texts = {label: row[language] for label, row in answers.items()}
-        for text in (*texts.values(), *(question for question, _, _ in questions)):
+        for text in (*texts.values(), *(question.text for question in questions)):
             if not is_unicode(text):
                 raise ValueError(f"half a surrogate pair in {text!r}")
-        return texts, questions
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"{folder}: expected objects with {language!r}, answers, negatives, got {error!r}") from error
+    return _Release(texts, questions)
 
 
 def _find(folder: Path, *names: str) -> Path | None:
     """Find the first of some files that is there, perhaps packed."""
-    return next(filter(Path.is_file, (plain_or_packed(folder / name) for name in names)), None)
+    for name in names:
+        path = plain_or_packed(folder / name)
+        if path.is_file():
+            return path
+    return None
 
 
 def _required(folder: Path, *names: str) -> Path:
-    if found := _find(folder, *names):
-        return found
-    raise FileNotFoundError(f"expected {' or '.join(names)} (perhaps packed) in {folder}; is the release whole?")
+    path = _find(folder, *names)
+    if path is None:
+        raise FileNotFoundError(f"expected {' or '.join(names)} (perhaps packed) in {folder}; is the release whole?")
+    return path

@@ -79,19 +79,23 @@ class AlignedPairs:
 
         Args:
             rows: Row of each pair, in the order to give them; a row may come several times. *Shape:* ``(pairs,)``
-            query_codes: Place of the query's language in ``languages``. *Shape:* ``(pairs,)``
+            query_codes: Index of the query's language in ``languages``. *Shape:* ``(pairs,)``
             passage_codes: The same, of the passage. *Shape:* ``(pairs,)``
         """
-        asked = [self.languages[code] for code in query_codes.tolist()]
-        shown = [self.languages[code] for code in passage_codes.tolist()]
-        queries = [self.queries[language][row] for language, row in zip(asked, rows.tolist())]
-        passages = [self.passages[language][row] for language, row in zip(shown, rows.tolist())]
-        return labeled_dataset(queries, passages, np.asarray(self.labels, np.float32)[rows], asked, shown)
+        query_languages = [self.languages[code] for code in query_codes.tolist()]
+        passage_languages = [self.languages[code] for code in passage_codes.tolist()]
+        queries = [self.queries[language][row] for language, row in zip(query_languages, rows.tolist())]
+        passages = [self.passages[language][row] for language, row in zip(passage_languages, rows.tolist())]
+        labels = np.asarray(self.labels, np.float32)[rows]
+        return labeled_dataset(queries, passages, labels, query_languages, passage_languages)
 
 
 def pick(columns: Mapping[str, Sequence[str]], rows: Sequence[int]) -> dict[str, list[str]]:
     """Return the texts of these rows, in each language."""
-    return {language: [column[row] for row in rows] for language, column in columns.items()}
+    picked = {}
+    for language, column in columns.items():
+        picked[language] = [column[row] for row in rows]
+    return picked
 
 
 def labeled_dataset(*columns: Sequence[Any]) -> Dataset:
@@ -100,8 +104,8 @@ def labeled_dataset(*columns: Sequence[Any]) -> Dataset:
     from datasets import Dataset
 
     # ST's binary cross-entropy takes floats.
-    kinds = [(name, pa.float32() if name == "label" else pa.string()) for name in PAIR_COLUMNS]
-    return Dataset(pa.table(list(columns), schema=pa.schema(kinds)))
+    types = {name: pa.string() for name in PAIR_COLUMNS} | {"label": pa.float32()}
+    return Dataset(pa.table(list(columns), schema=pa.schema(types.items())))
 
 
 def same_text_classes(columns: Iterable[Sequence[str]]) -> np.ndarray:
@@ -119,7 +123,7 @@ def same_text_classes(columns: Iterable[Sequence[str]]) -> np.ndarray:
 
 
 def joined_classes(columns: Sequence[np.ndarray]) -> np.ndarray:
-    """Do the same with numbers: rows that share one in any column are of one class. *Shape:* ``(rows,)`` each"""
+    """Number rows as :func:`same_text_classes` does, by numbers that they share. *Shape:* ``(rows,)`` each"""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -154,63 +158,79 @@ def with_negatives(pairs: AlignedPairs, *, negatives_per_positive: int = 1, seed
         ValueError: If some positive has too few other passages.
     """
     positives = np.flatnonzero(np.asarray(pairs.labels, bool))
-    hashes = [(text_hashes(pairs.queries[code]), text_hashes(pairs.passages[code])) for code in pairs.languages]
-    queries = joined_classes([query for query, _ in hashes])
-    passages = joined_classes([passage for _, passage in hashes])
+    query_hashes = [text_hashes(pairs.queries[code]) for code in pairs.languages]
+    passage_hashes = [text_hashes(pairs.passages[code]) for code in pairs.languages]
+    queries = joined_classes(query_hashes)
+    passages = joined_classes(passage_hashes)
+
     # Classes of queries and of passages that must not meet: relevant ones, and those that repeat the query.
     forbidden = [np.stack([queries[positives], passages[positives]], axis=1)]
-    for query, passage in hashes:
-        texts, first = np.unique(passage, return_index=True)
-        places, known = find_sorted(texts, query)
-        forbidden.append(np.stack([queries[known], passages[first[places[known]]]], axis=1))
-    first_rows = np.unique(passages, return_index=True)[1]
-    met = np.concatenate(forbidden)
-    items = draw_apart(queries[positives], met, len(first_rows), each=negatives_per_positive, seed=seed)
-    rows = range(len(pairs))
+    for hashes_of_queries, hashes_of_passages in zip(query_hashes, passage_hashes):
+        distinct, first_rows = np.unique(hashes_of_passages, return_index=True)
+        indices, is_passage = find_sorted(distinct, hashes_of_queries)
+        repeated = passages[first_rows[indices[is_passage]]]
+        forbidden.append(np.stack([queries[is_passage], repeated], axis=1))
+
+    passage_rows = np.unique(passages, return_index=True)[1]
+    drawn = draw_apart(
+        queries[positives], np.concatenate(forbidden), len(passage_rows), count=negatives_per_positive, seed=seed
+    )
+    rows = list(range(len(pairs)))
+    negative_queries = np.repeat(positives, negatives_per_positive).tolist()
+    negative_passages = passage_rows[drawn.ravel()].tolist()
     return AlignedPairs(
-        pick(pairs.queries, [*rows, *np.repeat(positives, negatives_per_positive).tolist()]),
-        pick(pairs.passages, [*rows, *first_rows[items.ravel()].tolist()]),
-        [*pairs.labels, *[0] * items.size],
+        pick(pairs.queries, rows + negative_queries),
+        pick(pairs.passages, rows + negative_passages),
+        [*pairs.labels, *[0] * drawn.size],
     )
 
 
-def draw_apart(askers: np.ndarray, forbidden: np.ndarray, items: int, *, each: int, seed: int = 0) -> np.ndarray:
-    """Draw ``each`` different items for every row, uniformly among those that its asker does not forbid.
+def draw_apart(askers: np.ndarray, forbidden: np.ndarray, items: int, *, count: int, seed: int = 0) -> np.ndarray:
+    """Draw ``count`` different items for every row, uniformly among those that its asker does not forbid.
 
     Args:
-        askers: Who asks in each row, a number from 0. *Shape:* ``(rows,)``
+        askers: Asker of each row, a number from 0; rows of one asker forbid the same. *Shape:* ``(rows,)``
         forbidden: Asker and item that must not meet. *Shape:* ``(forbidden, 2)``
-        items: How many there are; they are 0, 1, …
-        each: Items a row.
+        items: Number of items; they are 0, 1, …
+        count: Items a row.
         seed: Seed of the draw.
     Returns:
-        Items. *Shape:* ``(rows, each)``
+        Items. *Shape:* ``(rows, count)``
     Raises:
-        ValueError: If some row has fewer than ``each`` items left.
+        ValueError: If some row has fewer than ``count`` items left.
     """
-    rng, asking = np.random.default_rng(seed), askers.tolist()
-    met: dict[int, set[int]] = {asker: set() for asker in asking}
+    rng = np.random.default_rng(seed)
+    asker_of_row = askers.tolist()
+    forbidden_items: dict[int, set[int]] = {asker: set() for asker in asker_of_row}
     for asker, item in forbidden.tolist():
-        if asker in met:
-            met[asker].add(item)
-    allowed = [items - len(met[asker]) for asker in asking]
-    if short := sum(count < each for count in allowed):
+        if asker in forbidden_items:
+            forbidden_items[asker].add(item)
+    allowed = [items - len(forbidden_items[asker]) for asker in asker_of_row]
+    if too_few := sum(number < count for number in allowed):
         raise ValueError(
-            f"cannot draw {each} negatives for each positive: {short} of {len(allowed)} have fewer passages of other "
-            f"meanings, the fewest {min(allowed)}; lower negatives_per_positive, or add pairs."
+            f"cannot draw {count} negatives for each positive: {too_few} of {len(allowed)} have fewer passages of "
+            f"other meanings, the fewest {min(allowed)}; lower negatives_per_positive, or add pairs."
         )
-    drawn = [[-1] * each for _ in asking]
-    rows = list(range(len(asking) if each else 0))
+
+    drawn = [[-1] * count for _ in asker_of_row]  # -1: not drawn yet
+
+    def is_free(row: int, item: int) -> bool:
+        return item not in forbidden_items[asker_of_row[row]] and item not in drawn[row]
+
+    open_rows = list(range(len(drawn))) if count else []
     for _ in range(_ROUNDS):
+        if not open_rows:
+            break
         # All rows at once, of which those that met a faulty draw try again.
-        for row, tried in zip(rows, rng.integers(items, size=(len(rows), each)).tolist() if rows else ()):
-            for place, item in enumerate(tried):
-                if drawn[row][place] < 0 and item not in met[asking[row]] and item not in drawn[row]:
-                    drawn[row][place] = item
-        rows = [row for row in rows if -1 in drawn[row]]
-    # Rows that forbid nearly everything: what is left is listed.
-    for row in rows:
-        free = [item for item in range(items) if item not in met[asking[row]] and item not in drawn[row]]
-        left = iter(rng.permutation(free).tolist())
-        drawn[row] = [next(left) if item < 0 else item for item in drawn[row]]
-    return np.array(drawn, np.int64).reshape(len(asking), each)
+        candidates = rng.integers(items, size=(len(open_rows), count)).tolist()
+        for row, row_candidates in zip(open_rows, candidates):
+            for index, item in enumerate(row_candidates):
+                if drawn[row][index] < 0 and is_free(row, item):
+                    drawn[row][index] = item
+        open_rows = [row for row in open_rows if -1 in drawn[row]]
+    # Rows that forbid nearly everything: the items that remain are listed.
+    for row in open_rows:
+        free_items = [item for item in range(items) if is_free(row, item)]
+        shuffled = iter(rng.permutation(free_items).tolist())
+        drawn[row] = [next(shuffled) if item < 0 else item for item in drawn[row]]
+    return np.array(drawn, np.int64).reshape(len(drawn), count)

@@ -40,26 +40,32 @@ class AlignedQuestions:
     def select(self, rows: Iterable[int]) -> AlignedQuestions:
         """Return the questions of these numbers, in this order; every passage stays, as a candidate."""
         chosen = list(rows)
+        candidates = None
+        if self.candidates is not None:
+            candidates = [self.candidates[row] for row in chosen]
         return replace(
             self,
             queries=pick(self.queries, chosen),
             relevant=[self.relevant[row] for row in chosen],
-            candidates=None if self.candidates is None else [self.candidates[row] for row in chosen],
+            candidates=candidates,
         )
 
     def of_articles(self, numbers: np.ndarray) -> AlignedQuestions:
         """Return the questions and passages of some articles; raise ``ValueError`` if there is no question."""
         assert self.articles is not None
-        shown = np.flatnonzero(np.isin(self.articles, numbers)).tolist()
-        places = {row: place for place, row in enumerate(shown)}
-        questions = [row for row, passages in enumerate(self.relevant) if passages[0] in places]
+        passages = np.flatnonzero(np.isin(self.articles, numbers)).tolist()
+        new_numbers = {passage: number for number, passage in enumerate(passages)}
+        questions = [row for row, relevant in enumerate(self.relevant) if relevant[0] in new_numbers]
         if not questions:
             raise ValueError(f"expected articles with questions: got {len(numbers)} articles without any; take more.")
+        relevant_passages = []
+        for row in questions:
+            relevant_passages.append([new_numbers[passage] for passage in self.relevant[row] if passage in new_numbers])
         return replace(
             self.select(questions),
-            passages=pick(self.passages, shown),
-            relevant=[[places[row] for row in self.relevant[question] if row in places] for question in questions],
-            articles=[self.articles[row] for row in shown],
+            passages=pick(self.passages, passages),
+            relevant=relevant_passages,
+            articles=[self.articles[passage] for passage in passages],
         )
 
     def aligned_pairs(self, *, negatives_per_positive: int = 1, seed: int = 0) -> AlignedPairs:
@@ -76,21 +82,45 @@ class AlignedQuestions:
             ValueError: If there are too few other passages.
         """
         if self.candidates is None:
-            forbidden = [(query, passage) for query, passages in enumerate(self.relevant) for passage in passages]
-            met = np.array(forbidden, np.int64).reshape(-1, 2)
-            total = len(next(iter(self.passages.values())))
-            drawn = draw_apart(np.arange(len(self)), met, total, each=negatives_per_positive, seed=seed)
-            rows = [(row, own[0], 1) for row, own in enumerate(self.relevant)]
-            rows += [(row, passage, 0) for row, others in enumerate(drawn.tolist()) for passage in others]
+            rows = self._rows_from_all_passages(negatives_per_positive, seed)
         else:
-            rng, rows = np.random.default_rng(seed), []
-            for row, (truths, pool) in enumerate(zip(self.relevant, self.candidates)):
-                right = [passage for passage in pool if passage in truths]
-                others = [passage for passage in pool if passage not in truths]
-                places = rng.permutation(len(others))[: negatives_per_positive * len(right)].tolist()
-                rows += [(row, passage, 1) for passage in right] + [(row, others[place], 0) for place in places]
-        queries, passages, labels = map(list, zip(*rows))
+            rows = self._rows_from_pools(self.candidates, negatives_per_positive, seed)
+        queries = [query for query, _, _ in rows]
+        passages = [passage for _, passage, _ in rows]
+        labels = [label for _, _, label in rows]
         return AlignedPairs(pick(self.queries, queries), pick(self.passages, passages), labels)
+
+    def _rows_from_all_passages(self, negatives_per_positive: int, seed: int) -> list[tuple[int, int, int]]:
+        """Return query, passage and label of each pair to train on, with negatives drawn among all passages."""
+        forbidden = []
+        for query, relevant in enumerate(self.relevant):
+            forbidden += [(query, passage) for passage in relevant]
+        total = len(next(iter(self.passages.values())))
+        drawn = draw_apart(
+            np.arange(len(self)),
+            np.array(forbidden, np.int64).reshape(-1, 2),
+            total,
+            count=negatives_per_positive,
+            seed=seed,
+        )
+        rows = [(query, relevant[0], 1) for query, relevant in enumerate(self.relevant)]
+        for query, negatives in enumerate(drawn.tolist()):
+            rows += [(query, passage, 0) for passage in negatives]
+        return rows
+
+    def _rows_from_pools(
+        self, pools: Sequence[Sequence[int]], negatives_per_positive: int, seed: int
+    ) -> list[tuple[int, int, int]]:
+        """Return query, passage and label of each pair to train on, with negatives drawn in the query's own pool."""
+        rng = np.random.default_rng(seed)
+        rows = []
+        for query, (relevant, pool) in enumerate(zip(self.relevant, pools)):
+            positives = [passage for passage in pool if passage in relevant]
+            others = [passage for passage in pool if passage not in relevant]
+            chosen = rng.permutation(len(others))[: negatives_per_positive * len(positives)].tolist()
+            rows += [(query, passage, 1) for passage in positives]
+            rows += [(query, others[index], 0) for index in chosen]
+        return rows
 
 
 def questions_of_pairs(pairs: AlignedPairs) -> AlignedQuestions:
@@ -100,19 +130,24 @@ def questions_of_pairs(pairs: AlignedPairs) -> AlignedQuestions:
     that a query has twice is one candidate, relevant if either row is. Where most queries have one passage alone,
     which leaves nothing to rank, every passage is a candidate for every query.
     """
-    of_queries, of_passages = (same_text_classes(columns.values()) for columns in (pairs.queries, pairs.passages))
-    # Of each query: passage → label, in the order of the rows.
-    own: list[dict[int, int]] = [{} for _ in range(int(of_queries.max(initial=-1)) + 1)]
-    for query, passage, label in zip(of_queries.tolist(), of_passages.tolist(), pairs.labels):
-        own[query][passage] = max(label, own[query].get(passage, 0))
-    queries, passages = (np.unique(classes, return_index=True)[1].tolist() for classes in (of_queries, of_passages))
-    answered = [pool for pool in own if any(pool.values())]
-    return AlignedQuestions(
-        pick(pairs.queries, queries),
-        pick(pairs.passages, passages),
-        [[passage for passage, label in pool.items() if label] for pool in own],
-        [list(pool) for pool in own] if 2 * sum(len(pool) > 1 for pool in answered) >= len(answered) else None,
-    )
+    query_classes = same_text_classes(pairs.queries.values())
+    passage_classes = same_text_classes(pairs.passages.values())
+    # For each query: passage → label, in the order of the rows.
+    pools: list[dict[int, int]] = [{} for _ in range(int(query_classes.max(initial=-1)) + 1)]
+    for query, passage, label in zip(query_classes.tolist(), passage_classes.tolist(), pairs.labels):
+        pools[query][passage] = max(label, pools[query].get(passage, 0))
+    relevant = []
+    for pool in pools:
+        relevant.append([passage for passage, label in pool.items() if label])
+
+    answered = [pool for pool in pools if any(pool.values())]
+    with_choice = [pool for pool in answered if len(pool) > 1]
+    candidates = None
+    if 2 * len(with_choice) >= len(answered):
+        candidates = [list(pool) for pool in pools]
+    query_rows = np.unique(query_classes, return_index=True)[1].tolist()
+    passage_rows = np.unique(passage_classes, return_index=True)[1].tolist()
+    return AlignedQuestions(pick(pairs.queries, query_rows), pick(pairs.passages, passage_rows), relevant, candidates)
 
 
 @dataclass(frozen=True)
@@ -151,8 +186,8 @@ class CandidatePools(Sequence[CandidatePool]):
     def __len__(self) -> int:
         return len(self.pools)
 
-    def __getitem__(self, place: Any) -> Any:
-        return self.pools[place]
+    def __getitem__(self, index: Any) -> Any:
+        return self.pools[index]
 
 
 def candidate_pools(
@@ -181,16 +216,21 @@ def candidate_pools(
     Source:
         IEEE Access 2020, section V-A-2.
     """
-    query_codes, passage_codes = list(dict.fromkeys(query_languages or data.queries)), list(data.passages)
+    query_codes = list(dict.fromkeys(query_languages or data.queries))
+    passage_codes = list(data.passages)
     if unknown := [code for code in query_codes if code not in data.queries]:
         raise ValueError(f"expected languages out of {', '.join(data.queries)}: got {', '.join(unknown)}.")
     if max_candidates is not None and max_candidates < 1:
         raise ValueError(f"max_candidates must be at least 1: got {max_candidates}; leave it out for all candidates.")
-    rng, texts = np.random.default_rng(seed), list(data.passages.values())
+    rng = np.random.default_rng(seed)
+    texts = list(data.passages.values())
     pools: list[CandidatePool] = []
-    for query, truths in enumerate(data.relevant):
-        pool = np.arange(len(texts[0])) if data.candidates is None else np.asarray(data.candidates[query], np.int64)
-        relevant = np.isin(pool, truths)
+    for query, relevant_passages in enumerate(data.relevant):
+        if data.candidates is None:
+            pool = np.arange(len(texts[0]))
+        else:
+            pool = np.asarray(data.candidates[query], np.int64)
+        relevant = np.isin(pool, relevant_passages)
         # The order of these draws is what makes the pools of a seed: language, capped candidates, their languages.
         language = query_codes[rng.integers(len(query_codes))]
         if max_candidates is not None and len(pool) > max_candidates:
@@ -198,7 +238,9 @@ def candidate_pools(
             count = min(len(others), max(0, max_candidates - int(relevant.sum())))
             chosen = relevant.copy()
             chosen[rng.choice(others, size=count, replace=False)] = True
-            pool, relevant = pool[chosen], relevant[chosen]  # in the old order, which tells nothing of relevance
+            # In the old order, which tells nothing of relevance.
+            pool = pool[chosen]
+            relevant = relevant[chosen]
         # Languages by turns from a drawn one on, then shuffled: even shares, and a draw decides who has one more.
         turns = rng.permutation((np.arange(len(pool)) + rng.integers(len(texts))) % len(texts)).tolist()
         if relevant.any():
@@ -209,12 +251,15 @@ def candidate_pools(
     skipped = len(data) - len(pools)
     if skipped:
         logger.warning("%d of %d queries have no relevant candidate: skipped", skipped, len(data))
-    origin = "all" if data.candidates is None else "own"
-    origin = origin if max_candidates is None else f"{max_candidates}+relevant"
+    if max_candidates is not None:
+        candidates = f"{max_candidates}+relevant"
+    else:
+        candidates = "all" if data.candidates is None else "own"
+    sampled = "-sampled" if len(query_codes) > 1 else ""
+    even = "-even" if len(passage_codes) > 1 else ""
     signature = (
-        f"queries:{','.join(query_codes)}{'-sampled' * (len(query_codes) > 1)}"
-        f"|passages:{','.join(passage_codes)}{'-even' * (len(passage_codes) > 1)}"
-        f"|candidates:{origin}|seed:{seed}|without_relevant:exclude"
+        f"queries:{','.join(query_codes)}{sampled}|passages:{','.join(passage_codes)}{even}"
+        f"|candidates:{candidates}|seed:{seed}|without_relevant:exclude"
     )
     return CandidatePools(tuple(pools), skipped, signature)
 
@@ -224,7 +269,9 @@ def pool_texts(pools: Sequence[CandidatePool]) -> dict[str, list[str]]:
 
     Candidates that are not relevant are ignored: sets to train and to test on may share them by right.
     """
-    relevant = (passage for pool in pools for passage, label in zip(pool.passages, pool.labels) if label)
-    texts = {"queries": list(dict.fromkeys(pool.query for pool in pools))}
-    texts["relevant passages"] = list(dict.fromkeys(relevant))
+    queries = dict.fromkeys(pool.query for pool in pools)
+    relevant: dict[str, None] = {}
+    for pool in pools:
+        relevant.update((passage, None) for passage, label in zip(pool.passages, pool.labels) if label)
+    texts = {"queries": list(queries), "relevant passages": list(relevant)}
     return {kind: column for kind, column in texts.items() if column}

@@ -36,7 +36,7 @@ FORMS = (
 )
 """The forms of a spec, for help and messages."""
 
-Pairs = AlignedQuestions | AlignedPairs
+QuestionsOrPairs = AlignedQuestions | AlignedPairs
 """Content of files of questions or labeled pairs in several languages."""
 
 Split = Literal["train", "dev", "test"]
@@ -87,19 +87,22 @@ def load_pair_specs(
         ValueError: For malformed specs, faulty files, shares that leave nothing; as the readers of each form.
     """
     dev = list(dev or ())
-    data = _read(_parse(specs))
-    parts = cut(data, 0.0 if dev else dev_share, test_share)
+    data = _read_specs(_parse_specs(specs))
+    if dev:
+        dev_share = 0.0
+    parts = cut(data, dev_share, test_share)
     pools = candidate_pools(_questions(parts["dev"])) if "dev" in parts else None
     if pools is not None and len(pools) < fewest_dev:
         parts = cut(data, 0.0, test_share)
         pools = None
-    train, each = parts["train"], negatives_per_positive
-    if each is None:
-        each = 0 if isinstance(train, AlignedPairs) and 0 in train.labels else 1
+    train = parts["train"]
+    if negatives_per_positive is None:
+        has_negatives = isinstance(train, AlignedPairs) and 0 in train.labels
+        negatives_per_positive = 0 if has_negatives else 1
     if isinstance(train, AlignedPairs):
-        pairs = with_negatives(train, negatives_per_positive=each)
+        pairs = with_negatives(train, negatives_per_positive=negatives_per_positive)
     else:
-        pairs = train.aligned_pairs(negatives_per_positive=each)
+        pairs = train.aligned_pairs(negatives_per_positive=negatives_per_positive)
     if dev:
         return PairData(pairs, load_pool_specs(dev, own_split="dev"))
     return PairData(pairs, pools)
@@ -129,21 +132,21 @@ def load_pool_specs(
     Raises:
         FileNotFoundError, ValueError: As :func:`load_pair_specs`.
     """
-    parsed = _parse(specs)
+    parsed = _parse_specs(specs)
     first = next(iter(parsed.values()))
-    has_splits = any(one.is_phrasebook or is_insurance_qa(one.path) for one in parsed.values())
+    has_splits = any(spec.is_phrasebook or is_insurance_qa(spec.path) for spec in parsed.values())
     if len(parsed) == 1 and not has_splits and first.path.is_dir():
         if split:
             raise ValueError(f"{first.path} is a test set: it takes no split.")
         return _retrieval_pools(first, query_languages, max_candidates=max_candidates, seed=seed)
-    data = _read(parsed, split=split or own_split)
-    # What comes without splits of its own is cut as in training, so that the part is the one that was held out there.
+    data = _read_specs(parsed, split=split or own_split)
+    # Files, which have no splits, are cut as in training, so that the part is the one that was held out there.
     if split is not None and not has_splits:
         data = cut(data, 0.1, TEST_SHARE)[split]
     return candidate_pools(_questions(data), query_languages=query_languages, max_candidates=max_candidates, seed=seed)
 
 
-def _questions(data: Pairs) -> AlignedQuestions:
+def _questions(data: QuestionsOrPairs) -> AlignedQuestions:
     return questions_of_pairs(data) if isinstance(data, AlignedPairs) else data
 
 
@@ -172,34 +175,37 @@ def load_xpi_specs(
     if dev:
         held_out = load_data_specs(dev, split="dev", skip_bad_lines=skip_bad_lines)
     else:
-        whole = data
-        data, held_out = hold_out(whole)
+        remaining, held_out = hold_out(data)
         if sum(map(len, held_out.values())) < fewest_dev:
-            data = whole
             held_out = {}
-    each = 1 if negatives_per_positive is None else negatives_per_positive
-    train = xpi_pairs_from_parallel(data, size=size, negatives_per_positive=each)
-    return PairData(train, parallel_pools(held_out) if held_out else None)
+        else:
+            data = remaining
+    if negatives_per_positive is None:
+        negatives_per_positive = 1
+    train = xpi_pairs_from_parallel(data, size=size, negatives_per_positive=negatives_per_positive)
+    pools = parallel_pools(held_out) if held_out else None
+    return PairData(train, pools)
 
 
-def _parse(specs: Iterable[str]) -> dict[str, DataSpec]:
+def _parse_specs(specs: Iterable[str]) -> dict[str, DataSpec]:
     """Return the parsed specs by language; raise ``ValueError`` for those that do not belong together."""
     parsed: dict[str, DataSpec] = {}
-    for spec in specs:
-        one = parse_spec(spec, _OPTIONS, languages=1, forms=FORMS)
-        if one.languages[0] in parsed:
-            raise ValueError(f"expected {FORMS}: got the language a second time in {spec!r}.")
-        parsed[one.languages[0]] = one
+    for text in specs:
+        spec = parse_spec(text, _OPTIONS, languages=1, forms=FORMS)
+        (language,) = spec.languages
+        if language in parsed:
+            raise ValueError(f"expected {FORMS}: got the language a second time in {text!r}.")
+        parsed[language] = spec
     if not parsed:
         raise ValueError(f"expected at least one data spec, got none; pass {FORMS}.")
     first, *others = parsed.values()
     if any(other.options != first.options for other in others):
-        got = ", ".join(one.text for one in parsed.values())
+        got = ", ".join(spec.text for spec in parsed.values())
         raise ValueError(f"the same pairs in every language take the same ?size, split and seed: got {got}.")
     return parsed
 
 
-def _read(parsed: Mapping[str, DataSpec], *, split: str = "train") -> Pairs:
+def _read_specs(parsed: Mapping[str, DataSpec], *, split: str = "train") -> QuestionsOrPairs:
     """Read what the specs name, in every language; ``?size=N&seed=S`` draws so many questions, each with all its rows.
 
     Args:
@@ -207,18 +213,20 @@ def _read(parsed: Mapping[str, DataSpec], *, split: str = "train") -> Pairs:
         split: Split of the phrasebook and InsuranceQA, where the specs name none; files have none.
     """
     first = next(iter(parsed.values()))
-    if all(one.is_phrasebook for one in parsed.values()):
+    if all(spec.is_phrasebook for spec in parsed.values()):
         return phrase_questions(first, parsed, split=split)
-    paths = {language: one.path for language, one in parsed.items()}
-    sample, where = first.sample, ", ".join(spec.text for spec in parsed.values())
-    data: Pairs
+    paths = {language: spec.path for language, spec in parsed.items()}
+    sample = first.sample
+    where = ", ".join(spec.text for spec in parsed.values())
+    endings = set(map(unpacked_ending, paths.values()))
+    data: QuestionsOrPairs
     if all(map(is_insurance_qa, paths.values())):
         data = read_insurance_qa(paths, split=first.options.get("split", split))
     elif "split" in first.options:
         raise ValueError(f"{where}: split is for folders of InsuranceQA; leave it out.")
     elif missing := [path for path in paths.values() if not path.is_file()]:
         raise FileNotFoundError(describe_missing(missing[0]))
-    elif (endings := set(map(unpacked_ending, paths.values()))) == {".json"}:
+    elif endings == {".json"}:
         data = read_question_answering(paths)
     elif endings <= {".tsv", *JSON_LINES_ENDINGS}:
         data = read_labeled(paths)
@@ -230,10 +238,11 @@ def _read(parsed: Mapping[str, DataSpec], *, split: str = "train") -> Pairs:
         return data.select(sample.places(len(data), where))
     # Whole queries, numbered in the order of the file: half of a query's candidates would be another test.
     classes = same_text_classes(data.queries.values())
-    return data.select(np.flatnonzero(np.isin(classes, sample.places(int(classes.max()) + 1, where))).tolist())
+    chosen = sample.places(int(classes.max()) + 1, where)
+    return data.select(np.flatnonzero(np.isin(classes, chosen)).tolist())
 
 
-def cut(data: Pairs, dev_share: float, test_share: float) -> dict[str, Pairs]:
+def cut(data: QuestionsOrPairs, dev_share: float, test_share: float) -> dict[str, QuestionsOrPairs]:
     """Divide into a training, development and test part, by article or by query; those of a share above 0.
 
     By article, no paragraph, nor its neighbor, is in two parts. Equal data are always cut alike, so that an evaluation
@@ -256,7 +265,11 @@ def cut(data: Pairs, dev_share: float, test_share: float) -> dict[str, Pairs]:
         return {name: data.of_articles(articles[numbers]) for name, numbers in parts.items()}
     classes = same_text_classes(data.queries.values())
     parts = deal(len(np.unique(classes)), shares)
-    return {name: data.select(np.flatnonzero(np.isin(classes, numbers)).tolist()) for name, numbers in parts.items()}
+    cut_data: dict[str, QuestionsOrPairs] = {}
+    for name, numbers in parts.items():
+        rows = np.flatnonzero(np.isin(classes, numbers))
+        cut_data[name] = data.select(rows.tolist())
+    return cut_data
 
 
 def deal(total: int, shares: Mapping[str, float]) -> dict[str, np.ndarray]:
@@ -273,8 +286,9 @@ def deal(total: int, shares: Mapping[str, float]) -> dict[str, np.ndarray]:
         raise ValueError(f"cannot cut {total} into {len(names)} parts of at least one; ask for fewer parts.")
     exact = np.array([total * shares[name] for name in names])
     counts = np.maximum(1, apportion(total, [shares[name] for name in names]))
-    while counts.sum() > total:  # a part has been given its one
-        counts[np.argmax(np.where(counts > 1, counts - exact, -np.inf))] -= 1
+    while counts.sum() > total:  # a part whose share is below 1 was rounded up to 1
+        excess = np.where(counts > 1, counts - exact, -np.inf)
+        counts[np.argmax(excess)] -= 1
     order = np.random.default_rng(0).permutation(total)
     parts = dict(zip(names, np.split(order, np.cumsum(counts)[:-1])))
     return {name: parts[name] for name in shares}
@@ -307,25 +321,33 @@ def _retrieval_pools(
 ) -> CandidatePools:
     """Make every passage of a retrieval set a candidate for every query, in every language of the queries."""
     (language,) = spec.languages
-    read = read_retrieval_set(spec.path, language=language, query_languages=query_languages, **spec.reader_options)
-    read = sample_queries(read, spec.sample, spec.text)
-    passages, places = {language: list(read.passages)}, read.passages.ids
-    made = []
-    skipped = read.n_without_relevant
-    for code, queries in read.queries.items():
-        answered = {query: text for query, text in queries.items() if read.relevant[query]}
+    retrieval_set = read_retrieval_set(
+        spec.path, language=language, query_languages=query_languages, **spec.reader_options
+    )
+    retrieval_set = sample_queries(retrieval_set, spec.sample, spec.text)
+    passages = {language: list(retrieval_set.passages)}
+    rows_by_id = retrieval_set.passages.ids
+    pools_by_language = []
+    skipped = retrieval_set.n_without_relevant
+    for code, queries in retrieval_set.queries.items():
+        answered = {query: text for query, text in queries.items() if retrieval_set.relevant[query]}
         skipped += len(queries) - len(answered)
-        relevant = [[places[name] for name in read.relevant[query]] for query in answered]
+        relevant = []
         # The query itself, where queries were taken from the corpus, is no candidate.
-        own_rows = [None if query in read.relevant[query] else places.get(query) for query in answered]
+        own_rows = []
+        for query in answered:
+            relevant_ids = retrieval_set.relevant[query]
+            relevant.append([rows_by_id[passage] for passage in relevant_ids])
+            own_rows.append(None if query in relevant_ids else rows_by_id.get(query))
         candidates: _OtherPassages | None = None
         if any(row is not None for row in own_rows):
-            candidates = _OtherPassages(len(places), own_rows)
+            candidates = _OtherPassages(len(rows_by_id), own_rows)
         questions = AlignedQuestions({code: list(answered.values())}, passages, relevant, candidates)
-        made.append(candidate_pools(questions, max_candidates=max_candidates, seed=seed))
+        pools_by_language.append(candidate_pools(questions, max_candidates=max_candidates, seed=seed))
     # No language is drawn: a query that is there in three languages makes three pools.
-    signature = f"queries:{','.join(read.queries)}|{made[-1].signature.partition('|')[2]}"
-    return CandidatePools(tuple(chain(*made)), skipped, signature)
+    _, _, without_queries = pools_by_language[-1].signature.partition("|")
+    signature = f"queries:{','.join(retrieval_set.queries)}|{without_queries}"
+    return CandidatePools(tuple(chain(*pools_by_language)), skipped, signature)
 
 
 def read_labeled(paths: Mapping[str, str | Path]) -> AlignedPairs:
@@ -342,31 +364,44 @@ def read_labeled(paths: Mapping[str, str | Path]) -> AlignedPairs:
             skipped: the rest would not be aligned.
     """
     faults = FaultLog(can_skip=False)
-    read = {language: list(_labeled_rows(Path(path), faults)) for language, path in paths.items()}
+    rows_by_language = {language: list(_labeled_rows(Path(path), faults)) for language, path in paths.items()}
     faults.finalize()
     # Rows of all files must be there and mean the same: a line more or less would shift all that follow.
-    if len(set(map(len, read.values()))) > 1 or not all(read.values()):
-        got = ", ".join(f"{len(rows)} in {language} ({paths[language]})" for language, rows in read.items())
+    counts = {len(rows) for rows in rows_by_language.values()}
+    if len(counts) > 1 or 0 in counts:
+        got = ", ".join(f"{len(rows)} in {language} ({paths[language]})" for language, rows in rows_by_language.items())
         raise ValueError(f"expected the same pairs in every language, row by row: got {got}; align the files first.")
-    queries = {language: [query for query, _, _ in rows] for language, rows in read.items()}
-    passages = {language: [passage for _, passage, _ in rows] for language, rows in read.items()}
-    labels = {language: [label for _, _, label in rows] for language, rows in read.items()}
-    apart = [row for row, own in enumerate(zip(*labels.values())) if len(set(own)) > 1]
-    if apart:
-        raise ValueError(
-            f"{', '.join(map(str, paths.values()))} differ in the label of row {apart[0]}, counted from 0: a pair and "
-            "its translation have one label; are the rows aligned?"
-        )
+    queries = {}
+    passages = {}
+    labels = {}
+    for language, rows in rows_by_language.items():
+        queries[language] = [row.query for row in rows]
+        passages[language] = [row.passage for row in rows]
+        labels[language] = [row.label for row in rows]
+    for row_number, row_labels in enumerate(zip(*labels.values())):
+        if len(set(row_labels)) > 1:
+            raise ValueError(
+                f"{', '.join(map(str, paths.values()))} differ in the label of row {row_number}, counted from 0: a "
+                "pair and its translation have one label; are the rows aligned?"
+            )
     return AlignedPairs(queries, passages, next(iter(labels.values())))
 
 
-def _labeled_rows(path: Path, faults: FaultLog) -> Iterator[tuple[str, str, int]]:
+class _LabeledRow(NamedTuple):
+    """A row of a file of labeled pairs."""
+
+    query: str
+    passage: str
+    label: int
+
+
+def _labeled_rows(path: Path, faults: FaultLog) -> Iterator[_LabeledRow]:
     for number, row in named_cells(path, [[name] for name in _COLUMNS], 3, faults):
         *texts, label = row
-        bad = [name for name, text in zip(_COLUMNS, texts) if not isinstance(text, str) or is_blank(text)]
+        empty = [name for name, text in zip(_COLUMNS, texts) if not isinstance(text, str) or is_blank(text)]
         if str(label) not in _LABELS:
             faults.add(path, number, "label outside {0, 1}", f"got {label!r}")
-        if bad:
-            faults.add(path, number, "empty side", ", ".join(bad))
+        if empty:
+            faults.add(path, number, "empty side", ", ".join(empty))
         elif str(label) in _LABELS:
-            yield texts[0], texts[1], _LABELS[str(label)]
+            yield _LabeledRow(texts[0], texts[1], _LABELS[str(label)])

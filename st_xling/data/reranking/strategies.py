@@ -43,7 +43,10 @@ def cascade(pairs: AlignedPairs, *, seed: int = 0) -> list[Dataset]:
     """
     codes, _ = _all_languages(pairs)
     rng = np.random.default_rng(seed)
-    return [pairs.in_languages(rng.permutation(len(pairs)), own, own) for own in np.split(codes, len(pairs.languages))]
+    stages = []
+    for stage_codes in np.split(codes, len(pairs.languages)):
+        stages.append(pairs.in_languages(rng.permutation(len(pairs)), stage_codes, stage_codes))
+    return stages
 
 
 def mixed(pairs: AlignedPairs, *, seed: int = 0) -> list[Dataset]:
@@ -65,9 +68,10 @@ def mixed(pairs: AlignedPairs, *, seed: int = 0) -> list[Dataset]:
     rng = np.random.default_rng(seed)
     # One passage language for all samples of a pair, in even shares.
     languages = len(pairs.languages)
-    shown = spread(apportion(len(pairs), [1 / languages] * languages), np.asarray(pairs.labels), rng)
+    counts = apportion(len(pairs), [1 / languages] * languages)
+    passage_codes = spread(counts, np.asarray(pairs.labels), rng)
     order = rng.permutation(len(rows))
-    return [pairs.in_languages(rows[order], codes[order], shown[rows[order]])]
+    return [pairs.in_languages(rows[order], codes[order], passage_codes[rows[order]])]
 
 
 STRATEGIES: dict[str, Callable[..., list[Dataset]]] = {"merged": merged, "cascade": cascade, "mixed": mixed}
@@ -96,7 +100,9 @@ def spread(counts: Sequence[int], labels: np.ndarray, rng: np.random.Generator) 
         Numbers of forms. *Shape:* ``(rows,)``
     """
     forms = np.repeat(np.arange(len(counts)), counts)
-    due = np.concatenate([np.zeros(0), *((np.arange(count) + 0.5) / count for count in counts if count)])
+    # Occurrence i of a form is due at (i + 0.5) / count of the sequence.
+    due_by_form = [(np.arange(count) + 0.5) / count for count in counts if count]
+    due = np.concatenate([np.zeros(0), *due_by_form])
     # Relevant rows first, in a random order within the label; they meet forms that recur at even distances.
     shuffled = rng.permutation(len(labels))
     rows = shuffled[np.argsort(-np.asarray(labels)[shuffled], kind="stable")]
@@ -136,28 +142,39 @@ def xpi_pairs_from_parallel(
     """
     import datasets
 
-    parts = []
+    datasets_by_pair = []
     for number, (codes, columns) in enumerate(by_language_pair(data, size=size, seed=seed).items()):
-        count, each = len(columns[0]), negatives_per_positive
-        classes = same_text_classes(columns)
-        first_rows = np.unique(classes, return_index=True)[1]
-        own = np.stack([classes, classes], axis=1)
-        drawn = draw_apart(classes, own, len(first_rows), each=each, seed=seed + number)
-        queries = np.concatenate([np.arange(count), np.repeat(np.arange(count), each)])
-        passages = np.concatenate([np.arange(count), first_rows[drawn.ravel()]])
-        texts, labels = dict(zip(codes, columns)), [1] * count + [0] * count * each
-        pairs = AlignedPairs(pick(texts, queries.tolist()), pick(texts, passages.tolist()), labels)
-        # A stream of its own, so that the number of negatives does not change what the forms are drawn from.
+        pairs = _parallel_pairs(codes, columns, negatives_per_positive, seed=seed + number)
+        # A separate stream, so that the number of negatives does not change what the forms are drawn from.
         rng = np.random.default_rng([seed, number, 2])
-        # Forms are the languages of query and passage, as places in ``pairs.languages``; the third is mix-language.
+        # Forms are the languages of query and passage, as indices of ``pairs.languages``; the third is mix-language.
         mono = apportion(len(pairs) // 2, [0.5, 0.5])
+        counts = [*mono, len(pairs) - sum(mono)]
         forms = np.array([(0, 0), (1, 1), (0, 1)])
-        first, second = forms[spread([*mono, len(pairs) - sum(mono)], np.asarray(pairs.labels), rng)].T
+        first, second = forms[spread(counts, np.asarray(pairs.labels), rng)].T
+        # A coin decides which text of a mix-language pair is the query.
         heads = rng.random(len(pairs)) < 0.5
-        shown = np.where(heads, first, second), np.where(heads, second, first)
-        parts.append(pairs.in_languages(np.arange(len(pairs)), *shown))
-    joined = datasets.concatenate_datasets(parts)
+        query_codes = np.where(heads, first, second)
+        passage_codes = np.where(heads, second, first)
+        datasets_by_pair.append(pairs.in_languages(np.arange(len(pairs)), query_codes, passage_codes))
+    joined = datasets.concatenate_datasets(datasets_by_pair)
     return joined.select(np.random.default_rng([seed, 3]).permutation(len(joined)))
+
+
+def _parallel_pairs(
+    codes: tuple[str, str], columns: tuple[list[str], list[str]], negatives_per_positive: int, *, seed: int
+) -> AlignedPairs:
+    """Return each row of parallel text as a pair with itself, then with sentences of other rows, label 0."""
+    rows = np.arange(len(columns[0]))
+    classes = same_text_classes(columns)
+    first_rows = np.unique(classes, return_index=True)[1]
+    same_class = np.stack([classes, classes], axis=1)
+    drawn = draw_apart(classes, same_class, len(first_rows), count=negatives_per_positive, seed=seed)
+    queries = np.concatenate([rows, np.repeat(rows, negatives_per_positive)]).tolist()
+    passages = np.concatenate([rows, first_rows[drawn.ravel()]]).tolist()
+    texts = dict(zip(codes, columns))
+    labels = [1] * len(rows) + [0] * drawn.size
+    return AlignedPairs(pick(texts, queries), pick(texts, passages), labels)
 
 
 def parallel_pools(
@@ -185,9 +202,10 @@ def parallel_pools(
         chosen = rng.permutation(len(rows))[: max(1, queries // len(groups))]
         heads = rng.random(len(chosen)) < 0.5
         texts = pick(dict(zip(codes, columns)), rows.tolist())
-        for (source, target), queried in ((codes, chosen[heads]), (codes[::-1], chosen[~heads])):
-            asked = {source: [texts[source][row] for row in queried.tolist()]}
-            questions = AlignedQuestions(asked, {target: texts[target]}, [[row] for row in queried.tolist()])
+        for (source, target), query_rows in ((codes, chosen[heads]), (codes[::-1], chosen[~heads])):
+            queries_by_language = pick({source: texts[source]}, query_rows.tolist())
+            relevant = [[row] for row in query_rows.tolist()]
+            questions = AlignedQuestions(queries_by_language, {target: texts[target]}, relevant)
             pools += candidate_pools(questions, max_candidates=candidates, seed=seed)
     names = ",".join("-".join(codes) for codes in groups)
     signature = f"translations:{names}|queries:{len(pools)}|candidates:{candidates}|seed:{seed}"
@@ -211,16 +229,18 @@ def by_language_pair(
     """
     import datasets
 
-    text = datasets.concatenate_datasets([part.select_columns(list(COLUMNS)) for part in data.values()])
+    text = datasets.concatenate_datasets([dataset.select_columns(list(COLUMNS)) for dataset in data.values()])
     if size is not None:
         if size > len(text):
             raise ValueError(f"expected size={size:,} rows or more: got {len(text):,}; lower size, or add text.")
-        text = text.select(np.sort(np.random.default_rng([seed, 4]).choice(len(text), size=size, replace=False)))
+        chosen = np.random.default_rng([seed, 4]).choice(len(text), size=size, replace=False)
+        text = text.select(np.sort(chosen))
     by_pair: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
     columns = [column_texts(text, name) for name in ("source_language", "target_language", "source", "target")]
     for first, second, source, target in zip(*columns):
         if (second, first) in by_pair:
-            first, second, source, target = second, first, target, source
+            first, second = second, first
+            source, target = target, source
         elif first == second or UNKNOWN in (first, second):
             raise ValueError(f"expected two known languages, got {first} and {second}; say which: xx-yy=PATH.")
         sources, targets = by_pair.setdefault((first, second), ([], []))
