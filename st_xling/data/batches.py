@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def apportion(total: int, shares: Sequence[float]) -> list[int]:
 def draw(rows: np.ndarray, count: int, *, epoch: int, seed: Sequence[int]) -> np.ndarray:
     """Draw the rows that one language gives to one epoch.
 
-    They are a stretch of an endless row of shuffled passes: epoch ``e`` takes places ``e · count`` to
+    They are a stretch of an endless row of shuffled passes: epoch ``e`` takes the rows from ``e · count`` to
     ``(e + 1) · count``. So a small language is repeated evenly, a large one continues where the last epoch stopped, and
     any epoch can be drawn without those before it.
 
@@ -58,11 +58,14 @@ def draw(rows: np.ndarray, count: int, *, epoch: int, seed: Sequence[int]) -> np
         epoch: Counted from 0.
         seed: Numbers that belong to the run and the language.
     """
-    first, end = epoch * count, (epoch + 1) * count
+    first = epoch * count
+    end = first + count
     passes = range(first // len(rows), -(-end // len(rows)))
-    drawn = np.concatenate([rows[shuffled(len(rows), [*seed, number])] for number in passes] or [rows[:0]])
+    drawn = [rows[:0]]
+    for number in passes:
+        drawn.append(rows[shuffled(len(rows), [*seed, number])])
     start = first - passes.start * len(rows)
-    return drawn[start : start + count]
+    return np.concatenate(drawn)[start : start + count]
 
 
 def shuffled(count: int, seed: Sequence[int]) -> np.ndarray:
@@ -123,10 +126,11 @@ def keep_apart(batches: Sequence[np.ndarray], keys: np.ndarray) -> tuple[list[np
     if not batches or keys.shape[1] == 0:
         return list(batches), 0
     swaps = _Swaps(batches, keys)
-    left = [slot for slot in swaps.conflicts() if not swaps.swap(slot)]
-    left = [slot for slot in left if not swaps.swap(slot)]  # later swaps may have made room
-    swaps.rows[left] = -1
-    return [batch[batch >= 0] for batch in np.split(swaps.rows, swaps.starts[1:-1])], len(left)
+    unresolved = [slot for slot in swaps.conflicts() if not swaps.swap(slot)]
+    unresolved = [slot for slot in unresolved if not swaps.swap(slot)]  # later swaps may have made room
+    swaps.rows[unresolved] = -1
+    resolved = [batch[batch >= 0] for batch in np.split(swaps.rows, swaps.starts[1:-1])]
+    return resolved, len(unresolved)
 
 
 class _Swaps:
@@ -135,7 +139,7 @@ class _Swaps:
     def __init__(self, batches: Sequence[np.ndarray], keys: np.ndarray) -> None:
         sizes = [len(batch) for batch in batches]
         self.starts = np.concatenate([[0], np.cumsum(sizes)])
-        self.owner = np.repeat(np.arange(len(batches)), sizes)
+        self.batch_of_slot = np.repeat(np.arange(len(batches)), sizes)
         self.rows = np.concatenate(batches)
         self.keys = keys
         self.counts: dict[int, Counter[int]] = {}
@@ -148,46 +152,62 @@ class _Swaps:
         slots = np.repeat(np.arange(len(self.rows)), keys.shape[1])
         numbers = np.unique(keys, return_inverse=True)[1].ravel()
         # One number for batch and text together, whose first slot keeps the text.
-        places = self.owner[slots] * (int(numbers.max(initial=0)) + 1) + numbers
-        _, first, inverse = np.unique(places, return_index=True, return_inverse=True)
-        others = slots != slots[first][inverse]  # a row with two equal texts does not conflict with itself
-        return np.unique(slots[others]).tolist()
+        text_in_batch = self.batch_of_slot[slots] * (int(numbers.max(initial=0)) + 1) + numbers
+        _, first, inverse = np.unique(text_in_batch, return_index=True, return_inverse=True)
+        conflicting = slots != slots[first][inverse]  # a row with two equal texts does not conflict with itself
+        return np.unique(slots[conflicting]).tolist()
 
     def swap(self, slot: int) -> bool:
         """Swap the row of ``slot`` for one that fits here, from a batch without its texts; false if there is none."""
-        here, own = int(self.owner[slot]), self._texts(slot)
-        around = self._count(here)
-        _subtract(around, own)
-        common = next((key for key in own if key in around), None)
+        here = int(self.batch_of_slot[slot])
+        texts = self._texts(slot)
+        # Texts of the other rows of this batch; the slot's own are put back unless it is swapped.
+        texts_here = self._count(here)
+        _subtract(texts_here, texts)
+        common = next((text for text in texts if text in texts_here), None)
         if common is None:  # an earlier swap has removed the row with the same text
-            around.update(own)
+            texts_here.update(texts)
             return True
-        count, start = len(self.starts) - 1, self.cursor.get(common, here)
-        near = (here + sign * distance for distance in range(1, NEAR_BATCHES + 1) for sign in (-1, 1))
-        far = ((start + step) % count for step in range(0 if common in self.hopeless else count))
-        for there in itertools.chain((batch for batch in near if 0 <= batch < count), far):
-            others = self._count(there)
-            if there == here or not others.keys().isdisjoint(own):
+        for there in self._batches_to_try(here, common):
+            texts_there = self._count(there)
+            if there == here or not texts_there.keys().isdisjoint(texts):
                 continue
-            partner = self._partner(there, slot, around)
-            if partner is not None:
-                self.cursor[common] = there
-                theirs = self._texts(partner)
-                _subtract(others, theirs)
-                others.update(own)
-                around.update(theirs)
-                self.rows[slot], self.rows[partner] = self.rows[partner], self.rows[slot]
-                return True
+            partner = self._partner(there, slot, texts_here)
+            if partner is None:
+                continue
+            self.cursor[common] = there
+            partner_texts = self._texts(partner)
+            _subtract(texts_there, partner_texts)
+            texts_there.update(texts)
+            texts_here.update(partner_texts)
+            self.rows[slot], self.rows[partner] = self.rows[partner], self.rows[slot]
+            return True
         self.hopeless.add(common)
-        around.update(own)
+        texts_here.update(texts)
         return False
 
-    def _partner(self, there: int, slot: int, around: Counter[int]) -> int | None:
-        """Find a slot of ``there`` whose row fits into ``around``; the first one tried is of like length."""
-        start, end = int(self.starts[there]), int(self.starts[there + 1])
-        offset = slot - int(self.starts[self.owner[slot]])
-        slots = (start + (offset + step) % (end - start) for step in range(end - start))
-        return next((other for other in slots if around.keys().isdisjoint(self._texts(other))), None)
+    def _batches_to_try(self, here: int, text: int) -> Iterator[int]:
+        """Yield batches around ``here``, then all from where the last search for a batch without the text stopped."""
+        count = len(self.starts) - 1
+        for distance in range(1, NEAR_BATCHES + 1):
+            for batch in (here - distance, here + distance):
+                if 0 <= batch < count:
+                    yield batch
+        if text not in self.hopeless:
+            start = self.cursor.get(text, here)
+            for step in range(count):
+                yield (start + step) % count
+
+    def _partner(self, there: int, slot: int, texts_here: Counter[int]) -> int | None:
+        """Find a slot of batch ``there`` whose row fits next to these texts; the first one tried is of like length."""
+        start = int(self.starts[there])
+        size = int(self.starts[there + 1]) - start
+        offset = slot - int(self.starts[self.batch_of_slot[slot]])
+        for step in range(size):
+            candidate = start + (offset + step) % size
+            if texts_here.keys().isdisjoint(self._texts(candidate)):
+                return candidate
+        return None
 
     def _texts(self, slot: int) -> set[int]:
         return set(self.keys[self.rows[slot]].tolist())
@@ -195,7 +215,9 @@ class _Swaps:
     def _count(self, batch: int) -> Counter[int]:
         if batch not in self.counts:
             rows = self.rows[self.starts[batch] : self.starts[batch + 1]]
-            self.counts[batch] = Counter(key for row in self.keys[rows].tolist() for key in set(row))
+            # A row with two equal texts has the text once.
+            texts_of_rows = map(set, self.keys[rows].tolist())
+            self.counts[batch] = Counter(itertools.chain.from_iterable(texts_of_rows))
         return self.counts[batch]
 
 

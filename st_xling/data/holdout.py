@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from st_xling.data.pairs import head
+from st_xling.data.pairs import PairSets, head
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
-
-Data = TypeVar("Data")
-"""A data set or a stream of pairs, or name → these."""
 
 MOST_PAIRS = 500
 MOST_SHARE = 0.02
@@ -22,8 +19,8 @@ FEWEST_PAIRS = 50
 
 
 def hold_out(
-    data: Data, *, pairs: int = MOST_PAIRS, share: float = MOST_SHARE, fewest: int = 0, column: str = "target"
-) -> tuple[Data, Any]:
+    data: PairSets, *, pairs: int = MOST_PAIRS, share: float = MOST_SHARE, fewest: int = 0, column: str = "target"
+) -> tuple[PairSets, Any]:
     """Split a data set, or each of several, into training and development rows.
 
     A row goes to development when the hash of its target text falls below one share for all data sets: an English
@@ -56,20 +53,22 @@ def hold_out(
         raise ValueError(f"share must be above 0 and at most 1: got {share}.")
     if pairs < 1:
         raise ValueError(f"pairs must be at least 1: got {pairs}.")
-    parts: Mapping[str, Any] = data if isinstance(data, Mapping) else {"": data}
-    for part in parts.values():
-        _check_column(part, column)
+    by_name: Mapping[str, Any] = data if isinstance(data, Mapping) else {"": data}
+    for dataset in by_name.values():
+        _check_column(dataset, column)
     train: Any
-    if all(hasattr(part, "__len__") for part in parts.values()):
-        train, dev = _hold_out_rows(parts, pairs=pairs, share=share, column=column)
+    if all(hasattr(dataset, "__len__") for dataset in by_name.values()):
+        train, dev = _hold_out_rows(by_name, pairs=pairs, share=share, column=column)
     else:
-        train, dev = hold_out_streams(parts, pairs=pairs, share=share, column=column)
+        train, dev = hold_out_streams(by_name, pairs=pairs, share=share, column=column)
     if sum(map(len, dev.values())) < fewest:
-        train = dict(parts)
+        train = dict(by_name)
         dev = {}
     if isinstance(data, Mapping):
         return train, dev
-    return train[""], dev[""] if dev else head(parts[""], 1).select([])
+    if not dev:
+        return train[""], head(by_name[""], 1).select([])
+    return train[""], dev[""]
 
 
 def _hold_out_rows(
@@ -77,18 +76,25 @@ def _hold_out_rows(
 ) -> tuple[dict[str, Dataset], dict[str, Dataset]]:
     import numpy as np
 
-    limit = min(2**64 - 1, int(2**64 * min(share, pairs / max([1, *map(len, data.values())]))))
-    found = {name: _candidates(dataset, limit, column) for name, dataset in data.items()}
-    held = {text for candidates in found.values() for text in candidates.values()}
-    for name, candidates in found.items():
-        if len(candidates) == len(data[name]) and held.issuperset(candidates.values()):
-            held.difference_update(candidates.values())  # its only sentences: every language trains on them
-    train, dev = {}, {}
+    largest = max([1, *map(len, data.values())])
+    # A text is held out if its 64-bit key is below this: in about this share of all texts.
+    limit = min(2**64 - 1, int(2**64 * min(share, pairs / largest)))
+    candidates = {name: _texts_below(dataset, limit, column) for name, dataset in data.items()}
+    held: set[str] = set()
+    for texts in candidates.values():
+        held.update(texts.values())
+    for name, texts in candidates.items():
+        if len(texts) == len(data[name]) and held.issuperset(texts.values()):
+            held.difference_update(texts.values())  # its only sentences: every language trains on them
+    train = {}
+    dev = {}
     for name, dataset in data.items():
-        out = [row for row, text in found[name].items() if text in held]
-        train[name] = dataset.select(np.delete(np.arange(len(dataset)), out)) if out else dataset
-        if out:
-            dev[name] = dataset.select(out)
+        rows = [row for row, text in candidates[name].items() if text in held]
+        if rows:
+            train[name] = dataset.select(np.delete(np.arange(len(dataset)), rows))
+            dev[name] = dataset.select(rows)
+        else:
+            train[name] = dataset
     return train, dev
 
 
@@ -100,7 +106,7 @@ def hold_out_streams(
     rows: int = HEAD_ROWS,
     column: str = "target",
 ) -> tuple[dict[str, IterableDataset], dict[str, Dataset]]:
-    """Do the same for streams: development pairs come from the first ``rows`` rows of each.
+    """Split streams as :func:`hold_out` does: development pairs come from the first ``rows`` rows of each.
 
     Their target texts are then skipped wherever they come in any stream, so that none is trained on.
     """
@@ -108,21 +114,23 @@ def hold_out_streams(
 
     heads = {name: head(stream, rows) for name, stream in data.items()}
     _, dev = _hold_out_rows(heads, pairs=pairs, share=share, column=column)
-    held = frozenset(leak_key(text) for dataset in dev.values() for text in dataset[column])
-    if held:
-        return {
-            name: stream.filter(partial(_may_train, held=held, column=column)) for name, stream in data.items()
-        }, dev
-    return dict(data), dev
+    held: set[str] = set()
+    for dataset in dev.values():
+        held.update(leak_key(text) for text in dataset[column])
+    if not held:
+        return dict(data), dev
+    may_train = partial(_may_train, held=frozenset(held), column=column)
+    return {name: stream.filter(may_train) for name, stream in data.items()}, dev
 
 
-def _check_column(part: Any, column: str) -> None:
-    if not hasattr(part, "select_columns"):
+def _check_column(dataset: Any, column: str) -> None:
+    """Raise ``TypeError`` for what is no data set, and ``ValueError`` for one without the column."""
+    if not hasattr(dataset, "select_columns"):
         raise TypeError(
-            f"rows are held out from data sets: got {type(part).__name__}; load pairs by load_pairs, or wrap lists by "
-            "Dataset.from_dict."
+            f"rows are held out from data sets: got {type(dataset).__name__}; load pairs by load_pairs, or wrap lists "
+            "by Dataset.from_dict."
         )
-    names = part.column_names
+    names = dataset.column_names
     if names is not None and column not in names:  # None: of a stream that does not know them
         raise ValueError(
             f"rows are held out by the text of their column {column}: got {', '.join(names) or 'none'}; name another "
@@ -137,16 +145,18 @@ def _may_train(row: Mapping[str, str], held: frozenset[str], column: str) -> boo
     return leak_key(row[column]) not in held
 
 
-def _candidates(dataset: Dataset, limit: int, column: str) -> dict[int, str]:
-    """Row → normalized target text, of the rows whose key is below ``limit``."""
+def _texts_below(dataset: Dataset, limit: int, column: str) -> dict[int, str]:
+    """Return row → normalized target text, of the rows whose key is below ``limit``."""
     import numpy as np
 
     from st_xling.data.text_cells import column_batches, exact_keys, leak_key
 
-    found: dict[int, str] = {}
-    rows = 0
+    texts_below: dict[int, str] = {}
+    first_row = 0
     for batch in column_batches(dataset, column):
         texts = [leak_key(text) for text in batch]
-        found |= {rows + row: texts[row] for row in np.flatnonzero(exact_keys(texts) < np.uint64(limit)).tolist()}
-        rows += len(texts)
-    return found
+        is_below = exact_keys(texts) < np.uint64(limit)
+        for index in np.flatnonzero(is_below).tolist():
+            texts_below[first_row + index] = texts[index]
+        first_row += len(texts)
+    return texts_below

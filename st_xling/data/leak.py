@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from st_xling._version import __version__
+from st_xling.data.pairs import PairSets
 from st_xling.data.read import load_data_specs
 from st_xling.data.retrieval.retrieval_set import load_retrieval_specs
 from st_xling.data.spec import split_spec, unique_name
@@ -30,9 +31,6 @@ logger = logging.getLogger(__name__)
 
 Texts: TypeAlias = "Dataset | IterableDataset | tuple[Iterable[str], Iterable[str]] | Iterable[str]"
 """Pairs (a data set with ``source`` and ``target``, or two aligned lists), or sentences of one language."""
-
-Data = TypeVar("Data")
-"""A data set or a stream of pairs, or name → these."""
 
 BATCH_ROWS = 10_000
 SHOWN_EXAMPLES = 5
@@ -90,10 +88,9 @@ class LeakReport:
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything but the rows, for JSON."""
-        sets = {
-            name: {kind: {**side._asdict(), "share": round(side.share, 6)} for kind, side in sides.items()}
-            for name, sides in self.sets.items()
-        }
+        sets: dict[str, dict[str, Any]] = {}
+        for name, sides in self.sets.items():
+            sets[name] = {kind: {**side._asdict(), "share": round(side.share, 6)} for kind, side in sides.items()}
         train = {name: {"rows": rows, "leaked": len(self.leaked_rows[name])} for name, rows in self.train_rows.items()}
         return {"sets": sets, "train": train, "dropped": self.dropped, "signature": self.signature}
 
@@ -154,53 +151,61 @@ def leaks(
     evaluation = _by_name(evaluation, EVALUATION)
     if not train or not evaluation:
         raise ValueError(f"expected training and evaluation sets, got {len(train)} and {len(evaluation)}; name both.")
-    hashed: dict[str, dict[str, Hashes]] = {}
-    data_digest = hashlib.sha256()
+    evaluation_hashes: dict[str, dict[str, Hashes]] = {}
+    evaluation_digest = hashlib.sha256()
     for name, texts in evaluation.items():
-        batches = [list(map(text_hashes, batch)) for batch in _batches(texts)]
+        batches = [list(map(text_hashes, batch)) for batch in _column_batches(texts)]
         if not batches:
             raise ValueError(f"evaluation set {name!r} has no sentences; check its file, or leave it out.")
-        hashed[name] = _sides([np.concatenate(parts) for parts in zip(*batches)], data_digest)
+        columns = [np.concatenate(column_batches) for column_batches in zip(*batches)]
+        evaluation_hashes[name] = _name_sides(columns, evaluation_digest)
     # Sentences are looked for on either side. Hashes of pairs are other numbers, so that one list has both.
-    wanted = np.unique(np.concatenate([hashes for sides in hashed.values() for hashes in sides.values()]))
+    all_hashes: list[Hashes] = []
+    for sides in evaluation_hashes.values():
+        all_hashes += sides.values()
+    wanted = np.unique(np.concatenate(all_hashes))
 
     # The training text, read once.
-    digest, seen = hashlib.sha256(), [wanted[:0]]
+    train_digest = hashlib.sha256()
+    matches = [wanted[:0]]
     train_rows: dict[str, int] = {}
     leaked_rows: dict[str, Sequence[int]] = {}
     examples: list[str] = []
     with progress_bar(desc="leak check", unit="rows", delay=2, show=progress) as bar:
         for name, texts in train.items():
-            rows, leaked = 0, list[int]()
-            for batch in _batches(texts):
-                hit = np.zeros(len(batch[0]), bool)
-                for hashes in _sides(list(map(text_hashes, batch)), digest).values():
-                    known = find_sorted(wanted, hashes)[1]
-                    seen.append(np.unique(hashes[known]))
-                    hit |= known
-                found = np.flatnonzero(hit).tolist()
-                for row in found[: SHOWN_EXAMPLES - len(examples)]:
+            rows = 0
+            leaked: list[int] = []
+            for batch in _column_batches(texts):
+                is_leaked = np.zeros(len(batch[0]), bool)
+                for hashes in _name_sides(list(map(text_hashes, batch)), train_digest).values():
+                    _, is_wanted = find_sorted(wanted, hashes)
+                    matches.append(np.unique(hashes[is_wanted]))
+                    is_leaked |= is_wanted
+                batch_rows = np.flatnonzero(is_leaked).tolist()
+                for row in batch_rows[: SHOWN_EXAMPLES - len(examples)]:
                     examples.append(f"{name} row {rows + row + 1}: {batch[0][row][:70]}")
-                leaked += [rows + row for row in found]
-                rows += len(hit)
-                bar.update(len(hit))
+                leaked += [rows + row for row in batch_rows]
+                rows += len(is_leaked)
+                bar.update(len(is_leaked))
             if rows == 0:
                 raise ValueError(f"training set {name!r} has no sentences; check its file, or leave it out.")
-            train_rows[name], leaked_rows[name] = rows, leaked
+            train_rows[name] = rows
+            leaked_rows[name] = leaked
 
-    shared = np.concatenate(seen)
-    sets = {
-        name: {side: SideLeak(len(hashes), int(np.isin(hashes, shared).sum())) for side, hashes in sides.items()}
-        for name, sides in hashed.items()
-    }
+    shared = np.concatenate(matches)
+    sets: dict[str, dict[str, SideLeak]] = {}
+    for name, sides in evaluation_hashes.items():
+        sets[name] = {}
+        for side, hashes in sides.items():
+            sets[name][side] = SideLeak(len(hashes), int(np.isin(hashes, shared).sum()))
     signature = (
-        f"leak|key:{NORMALISATION}|match:exact|train:{_names(train)}@{digest.hexdigest()[:8]}"
-        f"|data:{_names(evaluation)}@{data_digest.hexdigest()[:8]}|st-xling:{__version__}"
+        f"leak|key:{NORMALISATION}|match:exact|train:{_short_list(train)}@{train_digest.hexdigest()[:8]}"
+        f"|data:{_short_list(evaluation)}@{evaluation_digest.hexdigest()[:8]}|st-xling:{__version__}"
     )
     return LeakReport(sets, train_rows, leaked_rows, examples, signature)
 
 
-def _sides(hashes: Sequence[Hashes], digest: Any) -> dict[str, Hashes]:
+def _name_sides(hashes: Sequence[Hashes], digest: Any) -> dict[str, Hashes]:
     """Name the hashes of one column or two, and add them to the digest; of two also return those of the pairs."""
     from st_xling.data.text_cells import pair_hashes
 
@@ -211,7 +216,9 @@ def _sides(hashes: Sequence[Hashes], digest: Any) -> dict[str, Hashes]:
     return {"source": hashes[0], "target": hashes[1], "pair": pair_hashes(*hashes)}
 
 
-def drop_leaks(train: Data, against: LeakReport | Texts | Mapping[str, Texts], *, progress: bool = False) -> Data:
+def drop_leaks(
+    train: PairSets, against: LeakReport | Texts | Mapping[str, Texts], *, progress: bool = False
+) -> PairSets:
     """Drop the training rows of which a side is in the evaluation data.
 
     What evaluates the model stays as it is. The number of dropped rows is logged.
@@ -235,21 +242,21 @@ def drop_leaks(train: Data, against: LeakReport | Texts | Mapping[str, Texts], *
         >>> drop_leaks(pairs, ["HELLO", "Bye"])["target"][:]
         ['Yes.']
     """
-    parts = _by_name(train, TRAINING)
-    for name, part in parts.items():
-        if not hasattr(part, "select_columns"):
+    by_name = _by_name(train, TRAINING)
+    for name, dataset in by_name.items():
+        if not hasattr(dataset, "select_columns"):
             raise TypeError(
-                f"rows are dropped from data sets: got {type(part).__name__} for {name!r}; wrap lists by "
+                f"rows are dropped from data sets: got {type(dataset).__name__} for {name!r}; wrap lists by "
                 "Dataset.from_dict."
             )
-    report = against if isinstance(against, LeakReport) else leaks(parts, against, progress=progress)
-    if unknown := [name for name in parts if name not in report.train_rows]:
+    report = against if isinstance(against, LeakReport) else leaks(by_name, against, progress=progress)
+    if unknown := [name for name in by_name if name not in report.train_rows]:
         raise ValueError(
             f"the leak report must be of these training data: got one of {', '.join(report.train_rows)}, without "
             f"{', '.join(unknown)}; make it anew, by leaks()."
         )
-    result: dict[str, Any] = {}
-    for name, part in parts.items():
+    kept: dict[str, Any] = {}
+    for name, dataset in by_name.items():
         rows = report.train_rows[name]
         leaked = set(report.leaked_rows[name])
         if len(leaked) == rows:
@@ -257,17 +264,16 @@ def drop_leaks(train: Data, against: LeakReport | Texts | Mapping[str, Texts], *
                 f"every row of {name!r} has a side in the evaluation data: nothing is left to train on; check that it "
                 "is not the evaluation set itself, or leave it out."
             )
-        if leaked:
-            logger.info(
-                "%s: %s of %s rows dropped, which are in evaluation data", name, f"{len(leaked):,}", f"{rows:,}"
-            )
-        if leaked and hasattr(part, "select"):
-            part = part.select([row for row in range(rows) if row not in leaked])
-        elif leaked:  # a stream
-            part = part.filter(lambda _, row, out=leaked: row not in out, with_indices=True)
-        result[name] = part
-    kept: Any = result if isinstance(train, Mapping) else result[TRAINING]
-    return kept
+        if not leaked:
+            kept[name] = dataset
+            continue
+        logger.info("%s: %s of %s rows dropped, which are in evaluation data", name, f"{len(leaked):,}", f"{rows:,}")
+        if hasattr(dataset, "select"):
+            kept[name] = dataset.select([row for row in range(rows) if row not in leaked])
+        else:  # a stream
+            kept[name] = dataset.filter(lambda _, row, leaked=leaked: row not in leaked, with_indices=True)
+    result: Any = kept if isinstance(train, Mapping) else kept[TRAINING]
+    return result
 
 
 def _by_name(texts: Any, name: str) -> Mapping[str, Any]:
@@ -282,14 +288,16 @@ def _by_name(texts: Any, name: str) -> Mapping[str, Any]:
 def refuse_leaks(report: LeakReport) -> None:
     """Raise :class:`LeakError` if anything is shared."""
     if report.leaking:
-        listed = ", ".join(report.leaking[:4]) + (", …" if len(report.leaking) > 4 else "")
+        listed = ", ".join(report.leaking[:4])
+        if len(report.leaking) > 4:
+            listed += ", …"
         raise LeakError(
             f"training data must not hold evaluation text: {len(report.leaking)} of {len(report.sets)} evaluation sets "
             f"share some ({listed}); drop the training rows in question, or evaluate by other text."
         )
 
 
-def _batches(texts: Any) -> Iterator[list[list[str]]]:
+def _column_batches(texts: Any) -> Iterator[list[list[str]]]:
     """Yield batches of one column of sentences, or of two aligned ones."""
     if hasattr(texts, "select_columns"):
         names = texts.column_names  # None: of a stream that does not know them
@@ -301,13 +309,14 @@ def _batches(texts: Any) -> Iterator[list[list[str]]]:
         for batch in texts.select_columns(["source", "target"]).with_format(None).iter(batch_size=BATCH_ROWS):
             yield [batch["source"], batch["target"]]
         return
-    two = isinstance(texts, (tuple, list)) and len(texts) == 2 and not any(isinstance(side, str) for side in texts)
-    columns = [iter(side) for side in texts] if two else [iter(texts)]
+    has_two = isinstance(texts, (tuple, list)) and len(texts) == 2
+    is_aligned = has_two and not any(isinstance(side, str) for side in texts)  # two lists, not two sentences
+    columns = [iter(side) for side in texts] if is_aligned else [iter(texts)]
     while any(batch := [list(islice(column, BATCH_ROWS)) for column in columns]):
         yield batch
 
 
-def _names(names: Iterable[str]) -> str:
+def _short_list(names: Iterable[str]) -> str:
     listed = list(names)
     return ",".join(listed) if len(listed) <= 4 else f"{listed[0]}+{len(listed) - 1}"
 
@@ -329,27 +338,32 @@ def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False)
     """
     loaded: dict[str, Texts] = {}
     for spec in specs:
-        parts = split_spec(spec)
-        path, is_named = home_path(parts.location), len(parts.languages) == 1
-        found: dict[str, Any]
-        if path.is_dir() and any(path.glob("tatoeba.*-eng.*")):
-            found = {f"tatoeba {code}": pairs for code, pairs in read_tatoeba(path).items()}
-        elif golds := _gold_files(path):
-            found = {name: texts for gold in golds for name, texts in _bucc(gold).items()}
-        elif is_named and (parts.is_phrasebook or path.is_dir()):
-            (retrieval,) = load_retrieval_specs([spec])
-            found = {
-                f"{retrieval.language}, queries {code}": list(queries.values())
-                for code, queries in retrieval.queries.items()
-            }
-        elif path.is_file() and not parts.languages[1:] and (is_named or unpacked_ending(path) == ".txt"):
-            text = load_texts(spec if is_named else f"{UNKNOWN}={spec}", skip_bad_lines=skip_bad_lines)
-            found = {Path(unpacked_name(path)).stem: text["source"][:]}
-        else:
-            found = load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines, every_label=True)
-        for name, texts in found.items():
+        for name, texts in _load_evaluation_spec(spec, skip_bad_lines=skip_bad_lines).items():
             loaded[unique_name(name, loaded)] = texts
     return loaded
+
+
+def _load_evaluation_spec(spec: str, *, skip_bad_lines: bool) -> Mapping[str, Texts]:
+    """Load the texts that one spec names, by the first layout that fits."""
+    parsed = split_spec(spec)
+    path = home_path(parsed.location)
+    is_named = len(parsed.languages) == 1
+    if path.is_dir() and any(path.glob("tatoeba.*-eng.*")):
+        return {f"tatoeba {code}": pairs for code, pairs in read_tatoeba(path).items()}
+    if gold_files := _gold_files(path):
+        texts: dict[str, Texts] = {}
+        for gold_file in gold_files:
+            texts |= _bucc_texts(gold_file)
+        return texts
+    if is_named and (parsed.is_phrasebook or path.is_dir()):
+        (retrieval_set,) = load_retrieval_specs([spec])
+        queries = retrieval_set.queries.items()
+        return {f"{retrieval_set.language}, queries {code}": list(texts.values()) for code, texts in queries}
+    is_text = is_named or unpacked_ending(path) == ".txt"
+    if path.is_file() and len(parsed.languages) < 2 and is_text:
+        text = load_texts(spec if is_named else f"{UNKNOWN}={spec}", skip_bad_lines=skip_bad_lines)
+        return {Path(unpacked_name(path)).stem: text["source"][:]}
+    return load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines, every_label=True)
 
 
 def _gold_files(path: Path) -> list[Path]:
@@ -359,7 +373,7 @@ def _gold_files(path: Path) -> list[Path]:
     return list(filter(Path.is_file, [plain_or_packed(path.with_name(f"{path.name}.gold"))]))
 
 
-def _bucc(gold: Path) -> dict[str, Texts]:
+def _bucc_texts(gold: Path) -> dict[str, Texts]:
     prefix = unpacked_name(gold).removesuffix(".gold")
     corpus = read_bucc(gold.with_name(prefix))
     texts: dict[str, Texts] = {
@@ -367,6 +381,9 @@ def _bucc(gold: Path) -> dict[str, Texts]:
         f"{prefix} {corpus.target_language}": corpus.target,
     }
     if corpus.gold:
-        source, target = dict(zip(corpus.source_ids, corpus.source)), dict(zip(corpus.target_ids, corpus.target))
-        texts[f"{prefix} gold"] = ([source[one] for one, _ in corpus.gold], [target[other] for _, other in corpus.gold])
+        sources = dict(zip(corpus.source_ids, corpus.source))
+        targets = dict(zip(corpus.target_ids, corpus.target))
+        gold_sources = [sources[source_id] for source_id, _ in corpus.gold]
+        gold_targets = [targets[target_id] for _, target_id in corpus.gold]
+        texts[f"{prefix} gold"] = (gold_sources, gold_targets)
     return texts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from st_xling.utils.languages import UNKNOWN, canonical_code
 from st_xling.utils.text import ParallelTextError
@@ -18,6 +18,9 @@ logger = logging.getLogger(__name__)
 COLUMNS = ("source", "target", "source_language", "target_language")
 """The columns of every parallel dataset, all strings, in this order."""
 
+PairSets = TypeVar("PairSets")
+"""A data set or a stream of pairs, or name → these."""
+
 LANGUAGE_COLUMNS = ("source_language", "target_language")
 
 
@@ -25,7 +28,8 @@ def text_features(negatives: int = 0) -> Any:
     """Return the features of a parallel data set: :data:`COLUMNS`, and ``negative_1``, ``negative_2``, … behind."""
     from datasets import Features, Value
 
-    names = [*COLUMNS, *(f"negative_{number + 1}" for number in range(negatives))]
+    negative_names = [f"negative_{number + 1}" for number in range(negatives)]
+    names = [*COLUMNS, *negative_names]
     return Features({name: Value("string") for name in names})
 
 
@@ -33,15 +37,18 @@ def pair_dataset(rows: Iterable[tuple[str, str, str, str]]) -> Dataset:
     """Return rows of :data:`COLUMNS`, in that order, as a data set in memory."""
     from datasets import Dataset
 
-    columns = zip(COLUMNS, list(zip(*rows)) or [()] * len(COLUMNS))
-    return Dataset.from_dict({name: list(cells) for name, cells in columns}, features=text_features())
+    columns = list(zip(*rows)) or [()] * len(COLUMNS)
+    cells = {name: list(column) for name, column in zip(COLUMNS, columns)}
+    return Dataset.from_dict(cells, features=text_features())
 
 
 def stream_rows(dataset: Any) -> int | None:
     """Return the number of rows of a stream, as its ``info`` states or estimates; ``None`` if it is unknown."""
     splits = dataset.info.splits or {}
     split = str(dataset.split or next(iter(splits), None))
-    return int(splits[split].num_examples or 0) or None if split in splits else None
+    if split not in splits:
+        return None
+    return int(splits[split].num_examples or 0) or None  # 0: not counted
 
 
 def head(dataset: Dataset | IterableDataset, rows: int) -> Dataset:
@@ -54,7 +61,9 @@ def head(dataset: Dataset | IterableDataset, rows: int) -> Dataset:
     names = list(dataset.column_names or COLUMNS)
     batches = dataset.select_columns(names).take(rows).iter(batch_size=10_000)
     tables = [pa.table(batch) for batch in batches]
-    return Dataset(pa.concat_tables(tables)) if tables else Dataset.from_dict({name: [] for name in names})
+    if not tables:
+        return Dataset.from_dict({name: [] for name in names})
+    return Dataset(pa.concat_tables(tables))
 
 
 def append_columns(dataset: Dataset, columns: Dataset) -> Dataset:
@@ -116,12 +125,18 @@ class Sample(NamedTuple):
         """
         import numpy as np
 
-        if self.size is None or self.size >= total:
-            if self.size is not None and self.size > total:
-                sizes = (f"{rows:,} row{'s'[: rows != 1]}" for rows in (self.size, total))
-                logger.warning("%s: a sample of %s was asked for, all %s are taken", where, *sizes)
+        if self.size is None or self.size == total:
             return list(range(total))
-        return np.sort(np.random.default_rng(self.seed).permutation(total)[: self.size]).tolist()
+        if self.size > total:
+            asked_for = _counted_rows(self.size)
+            logger.warning("%s: a sample of %s was asked for, all %s are taken", where, asked_for, _counted_rows(total))
+            return list(range(total))
+        permutation = np.random.default_rng(self.seed).permutation(total)
+        return np.sort(permutation[: self.size]).tolist()
+
+
+def _counted_rows(rows: int) -> str:
+    return f"{rows:,} row" if rows == 1 else f"{rows:,} rows"
 
 
 def sample_rows(dataset: Dataset, size: int | None, *, seed: int = 0, where: str = "data") -> Dataset:
@@ -140,8 +155,8 @@ def sample_rows(dataset: Dataset, size: int | None, *, seed: int = 0, where: str
     """
     if size is None:
         return dataset
-    places = Sample(size, seed).places(len(dataset), where)
-    return dataset if len(places) == len(dataset) else dataset.select(places)
+    rows = Sample(size, seed).places(len(dataset), where)
+    return dataset if len(rows) == len(dataset) else dataset.select(rows)
 
 
 def pair_rows(dataset: Any) -> dict[tuple[str, str], np.ndarray]:
@@ -160,7 +175,7 @@ def pair_rows(dataset: Any) -> dict[tuple[str, str], np.ndarray]:
             f"{', '.join(dataset.column_names)}; add them, or leave these options out."
         )
     numbers: dict[tuple[str, str], int] = {}
-    groups = [np.zeros(0, np.int64)]
+    batches_of_numbers = [np.zeros(0, np.int64)]
     for batch in dataset.select_columns(list(LANGUAGE_COLUMNS)).with_format("arrow").iter(batch_size=100_000):
         # One text for both, which Arrow numbers at once; no language code holds a tab.
         joined = pc.binary_join_element_wise(*(batch[name] for name in LANGUAGE_COLUMNS), "\t").combine_chunks()
@@ -168,7 +183,7 @@ def pair_rows(dataset: Any) -> dict[tuple[str, str], np.ndarray]:
             raise ValueError(f"every row needs its languages, {UNKNOWN!r} where one is not known: got a row without.")
         encoded = joined.dictionary_encode()
         pairs = [text.partition("\t")[::2] for text in encoded.dictionary.to_pylist()]
-        places = np.array([numbers.setdefault(pair, len(numbers)) for pair in pairs])
-        groups.append(places[encoded.indices.to_numpy()])
-    rows = np.concatenate(groups)
-    return {pair: np.flatnonzero(rows == number) for pair, number in numbers.items()}
+        pair_numbers = np.array([numbers.setdefault(pair, len(numbers)) for pair in pairs])
+        batches_of_numbers.append(pair_numbers[encoded.indices.to_numpy()])
+    number_of_row = np.concatenate(batches_of_numbers)
+    return {pair: np.flatnonzero(number_of_row == number) for pair, number in numbers.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -89,16 +90,17 @@ class ShuffledBatchSampler(DefaultBatchSampler):
 
     def __iter__(self) -> Iterator[list[int]]:
         generator = torch.Generator().manual_seed((self.seed or 0) + self.epoch)
-        whole: list[np.ndarray] = []
-        short: list[np.ndarray] = []
+        full_batches: list[np.ndarray] = []
+        short_batches: list[np.ndarray] = []
         left_out = 0
         for order in self._sections(generator):
             drop_last = self._drops(len(order))
-            batches, more = arrange(order, self.step_rows, lengths=self.lengths, keys=self.keys, drop_last=drop_last)
-            left_out += more
-            last = bool(batches) and not drop_last and len(order) % self.step_rows != 0
-            short += batches[len(batches) - last :]
-            whole += batches[: len(batches) - last]
+            batches, dropped = arrange(order, self.step_rows, lengths=self.lengths, keys=self.keys, drop_last=drop_last)
+            left_out += dropped
+            has_short_batch = bool(batches) and not drop_last and len(order) % self.step_rows != 0
+            if has_short_batch:
+                short_batches.append(batches.pop())
+            full_batches += batches
         if left_out and not self._warned:
             self._warned = True  # not in each epoch again
             logger.warning(
@@ -107,25 +109,28 @@ class ShuffledBatchSampler(DefaultBatchSampler):
                 "keep_duplicates_apart off."
             )
         # Several processes want all batches but the last ones to be full; one mixes them in.
-        groups = [whole + short] if self.processes == 1 else [whole, short]
+        if self.processes == 1:
+            groups = [full_batches + short_batches]
+        else:
+            groups = [full_batches, short_batches]
         for batches in groups:
             for position in torch.randperm(len(batches), generator=generator).tolist():
-                yield from self._shares(batches[position])
+                yield from self._process_batches(batches[position])
 
     def __len__(self) -> int:
         sections = self.quotas if self.one_pair else [self.rows]
-        return self.processes * sum(
-            rows // self.step_rows if self._drops(rows) else -(-rows // self.step_rows) for rows in sections
-        )
+        steps = 0
+        for rows in sections:
+            steps += rows // self.step_rows if self._drops(rows) else math.ceil(rows / self.step_rows)
+        return self.processes * steps
 
     def _sections(self, generator: torch.Generator) -> list[np.ndarray]:
-        """Return the rows of the epoch, shuffled, in as many parts as must not be mixed."""
+        """Return the rows of the epoch, shuffled: one array, or one for each pair that must not be mixed."""
         if not self.balanced and not self.one_pair:
             return [torch.randperm(self.rows, generator=generator).numpy()]
-        drawn = [
-            draw(rows, quota, epoch=self.epoch, seed=[self.seed or 0, number])
-            for number, (rows, quota) in enumerate(zip(self.pairs.values(), self.quotas))
-        ]
+        drawn = []
+        for number, (rows, quota) in enumerate(zip(self.pairs.values(), self.quotas)):
+            drawn.append(draw(rows, quota, epoch=self.epoch, seed=[self.seed or 0, number]))
         if self.one_pair:
             return drawn
         mixed = np.concatenate(drawn) if drawn else np.zeros(0, np.int64)
@@ -135,10 +140,12 @@ class ShuffledBatchSampler(DefaultBatchSampler):
         """Return whether rows that do not fill a batch are dropped; a pair that fills none at all has a short one."""
         return self.drop_last and not (self.one_pair and rows < self.step_rows)
 
-    def _shares(self, batch: np.ndarray) -> list[list[int]]:
+    def _process_batches(self, batch: np.ndarray) -> list[list[int]]:
         """Return the batches of the processes, one after the other, as accelerate deals them out; all of one size."""
         rows = len(batch) // self.processes
-        return [batch[start : start + rows].tolist() for start in range(0, rows * self.processes, rows or 1)]
+        if not rows:
+            return []
+        return [batch[start : start + rows].tolist() for start in range(0, rows * self.processes, rows)]
 
 
 class LengthGroupedBatchSampler(ShuffledBatchSampler):
@@ -197,11 +204,14 @@ def mix_streams(
             raise ValueError(f"data set {name!r} is empty; check its file, or leave it out.")
     shares = list(stream_shares(data, alpha=alpha).values())
     sizes = [stream_rows(stream) for stream in data.values()]
-    # A buffer larger than the data would hold some rows twice.
-    known = None if None in sizes else sum(size or 0 for size in sizes)
+    # A buffer larger than the data would contain some rows twice.
+    total = 0 if None in sizes else sum(size or 0 for size in sizes)
+    if total:
+        buffer_rows = min(buffer_rows, total)
+    buffer_batches = max(WINDOW_BATCHES, buffer_rows // batch_rows)
     options = {
         "size": batch_rows,
-        "window": max(WINDOW_BATCHES, min(buffer_rows, known or buffer_rows) // batch_rows) * batch_rows,
+        "window": buffer_batches * batch_rows,
         "columns": columns,
         "group_by_length": group_by_length,
         "keep_duplicates_apart": keep_duplicates_apart,
@@ -209,18 +219,23 @@ def mix_streams(
     features = Features({name: Value("string") for name in columns})
     lists = Features({name: [Value("string")] for name in columns})
     # In small groups: interleaving row by row is several times slower.
-    chunks = [stream.select_columns(list(columns)).repeat(None).batch(CHUNK_ROWS) for stream in data.values()]
+    chunks = []
+    for stream in data.values():
+        chunks.append(stream.select_columns(list(columns)).repeat(None).batch(CHUNK_ROWS))
 
-    def arranged(part: IterableDataset, name: str, number: int) -> IterableDataset:
-        given = {"chunks": part, "name": name, "seed": [seed, number], **options}
-        return IterableDataset.from_generator(_batches, features=lists, gen_kwargs=given)
+    def batch_stream(chunks: IterableDataset, name: str, number: int) -> IterableDataset:
+        arguments = {"chunks": chunks, "name": name, "seed": [seed, number], **options}
+        return IterableDataset.from_generator(_batches, features=lists, gen_kwargs=arguments)
 
     if one_pair:
-        parts = [arranged(part, name, number) for number, (name, part) in enumerate(zip(data, chunks))]
-        batches = interleave_datasets(parts, probabilities=shares, seed=seed)
+        streams = []
+        for number, (name, stream_chunks) in enumerate(zip(data, chunks)):
+            streams.append(batch_stream(stream_chunks, name, number))
+        batches = interleave_datasets(streams, probabilities=shares, seed=seed)
     else:
-        batches = arranged(interleave_datasets(chunks, probabilities=shares, seed=seed), ", ".join(data), 0)
-    return IterableDataset.from_generator(_rows, features=features, gen_kwargs={"batches": batches})
+        mixed_chunks = interleave_datasets(chunks, probabilities=shares, seed=seed)
+        batches = batch_stream(mixed_chunks, ", ".join(data), 0)
+    return IterableDataset.from_generator(_batch_rows, features=features, gen_kwargs={"batches": batches})
 
 
 def stream_shares(data: Mapping[str, Any], *, alpha: float | None = None) -> dict[str, float]:
@@ -233,7 +248,8 @@ def stream_shares(data: Mapping[str, Any], *, alpha: float | None = None) -> dic
         logger.warning("%s has no number of rows: all data sets get the same share", ", ".join(unknown))
     if unknown:
         rows = dict.fromkeys(rows, 1)
-    return dict(zip(rows, language_shares([count or 1 for count in rows.values()], alpha=alpha)))
+    shares = language_shares([count or 1 for count in rows.values()], alpha=alpha)
+    return dict(zip(rows, shares))
 
 
 def _batches(
@@ -248,38 +264,48 @@ def _batches(
     keep_duplicates_apart: bool,
 ) -> Iterator[dict[str, list[str]]]:
     """Yield the batches of one buffer of ``window`` rows after the other."""
-    rows = itertools.chain.from_iterable(zip(*(chunk[column] for column in columns)) for chunk in chunks)
+    rows = _chunk_rows(chunks, columns)
     for number in itertools.count():  # the stream has no end
         buffer = dict(zip(columns, zip(*itertools.islice(rows, window))))
         texts = [values for column, values in buffer.items() if column not in LANGUAGE_COLUMNS]
         lengths = np.array([sum(map(len, row)) for row in zip(*texts)]) if group_by_length else None
         keys = np.column_stack(list(map(exact_keys, texts))) if keep_duplicates_apart else None
-        whole = _whole_batches(shuffled(window, [*seed, number]), size, lengths, keys)
-        if not whole:
+        full_batches = _full_batches(shuffled(window, [*seed, number]), size, lengths, keys)
+        if not full_batches:
             raise ValueError(
                 f"{name}: {window:,} rows in a row hold too few distinct texts for a batch of {size}; lower "
                 "batch_size, remove repeated rows, or switch keep_duplicates_apart off."
             )
-        for place in shuffled(len(whole), [*seed, number, 1]):
-            yield {column: [values[row] for row in whole[place]] for column, values in buffer.items()}
+        for index in shuffled(len(full_batches), [*seed, number, 1]):
+            batch = {}
+            for column, values in buffer.items():
+                batch[column] = [values[row] for row in full_batches[index]]
+            yield batch
 
 
-def _whole_batches(
+def _full_batches(
     order: np.ndarray, size: int, lengths: np.ndarray | None, keys: np.ndarray | None
 ) -> list[np.ndarray]:
     """Cut into batches of exactly ``size`` rows: a shorter one would shift all that follow."""
-    whole: list[np.ndarray] = []
+    full_batches: list[np.ndarray] = []
     while len(order) >= size:
         batches, _ = arrange(order, size, lengths=lengths, keys=keys, drop_last=True)
         full = [batch for batch in batches if len(batch) == size]
         if not full:
             break
-        whole += full
+        full_batches += full
         # Rows of batches that repeated texts left short are cut again.
-        order = np.concatenate([order[:0], *(batch for batch in batches if len(batch) < size)])
-    return whole
+        short = [batch for batch in batches if len(batch) < size]
+        order = np.concatenate([order[:0], *short])
+    return full_batches
 
 
-def _rows(batches: IterableDataset) -> Iterator[dict[str, str]]:
+def _chunk_rows(chunks: IterableDataset, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    for chunk in chunks:
+        yield from zip(*(chunk[column] for column in columns))
+
+
+def _batch_rows(batches: IterableDataset) -> Iterator[dict[str, str]]:
     for batch in batches:
-        yield from (dict(zip(batch, values)) for values in zip(*batch.values()))
+        for row in zip(*batch.values()):
+            yield dict(zip(batch, row))

@@ -21,8 +21,14 @@ UPOS = (
 # Label in the file → class. The machine-translated training sets of XNLI 1.0 spell contradiction otherwise; "-" means
 # that annotators had no majority, and is missing from every published figure.
 _CLASSES: dict[str, dict[str, str | None]] = {
-    "XNLI": {**{label: label for label in XNLI_LABELS}, "contradictory": "contradiction", "-": None},
-    "PAWS-X": {label: label for label in PAWSX_LABELS},
+    "XNLI": {
+        "entailment": "entailment",
+        "neutral": "neutral",
+        "contradiction": "contradiction",
+        "contradictory": "contradiction",
+        "-": None,
+    },
+    "PAWS-X": {"0": "0", "1": "1"},
 }
 
 _COLUMNS = (
@@ -36,7 +42,8 @@ _COLUMNS = (
 _UNTRANSLATED = "NS"
 """Sentence of PAWS-X that was never translated."""
 
-_CONLLU_COLUMNS, _TAGGED_COLUMNS = 10, 2
+_CONLLU_COLUMNS = 10
+_TAGGED_COLUMNS = 2
 
 
 class Example(NamedTuple):
@@ -73,12 +80,13 @@ def read_pairs(path: str | Path, data: Literal["XNLI", "PAWS-X"], *, language: s
         ParallelTextError: For faulty rows, all together, or if no pair is left.
         FileNotFoundError: If there is no such file.
     """
-    classes, faults = _CLASSES[data], FaultLog(can_skip=False, what=data)
+    classes = _CLASSES[data]
+    faults = FaultLog(can_skip=False, what=data)
     rows: Rows = []
-    others = set()
+    other_languages = set()
     for number, (first, second, label, code) in named_cells(path, _COLUMNS, 3, faults, any_header=True):
         if language is not None and code and canonical_language(str(code)) != canonical_language(language):
-            others.add(str(code))
+            other_languages.add(str(code))
             continue
         spelling = str(label).strip() if isinstance(label, (str, int)) else ""
         if spelling not in classes:
@@ -86,12 +94,16 @@ def read_pairs(path: str | Path, data: Literal["XNLI", "PAWS-X"], *, language: s
         elif not all(isinstance(text, str) and text.strip() for text in (first, second)):
             faults.add(path, number, "empty side", "expected two sentences")
         else:
-            name = classes[spelling]
-            is_skipped = name is None or _UNTRANSLATED in (first.strip(), second.strip())
-            rows.append(None if is_skipped else Example([first, second], [str(name)]))
+            pair_class = classes[spelling]
+            if pair_class is None or _UNTRANSLATED in (first.strip(), second.strip()):
+                rows.append(None)
+            else:
+                rows.append(Example([first, second], [pair_class]))
     if not any(rows) and not faults.faults:
-        there = f" in {language!r}; the file has {', '.join(sorted(others))}" if others else ""
-        faults.add_beyond_repair(path, "no rows", f"expected labeled pairs{there}")
+        expected = "expected labeled pairs"
+        if other_languages:
+            expected += f" in {language!r}; the file has {', '.join(sorted(other_languages))}"
+        faults.add_beyond_repair(path, "no rows", expected)
     faults.finalize()
     return rows
 
@@ -119,14 +131,16 @@ def read_tagged(path: str | Path) -> Rows:
         if not line.strip():
             if words:
                 rows.append(Example(words, tags))
-            words, tags = [], []
+            words = []
+            tags = []
             continue
         cells = line.split("\t")
+        # A comment of a treebank; "#" and a tag are a tagged word.
         if line.startswith("#") and (len(cells) != _TAGGED_COLUMNS or line.startswith("# ")):
             continue
         if len(cells) == _CONLLU_COLUMNS:
-            place, form, _, tag = cells[:4]
-            if "-" in place or "." in place:
+            word_id, form, _, tag = cells[:4]
+            if "-" in word_id or "." in word_id:
                 continue
         elif len(cells) == _TAGGED_COLUMNS:
             form, tag = cells
