@@ -1,7 +1,9 @@
 """A command that writes, killed after a step and run again, ends as if it had not been, and damages nothing."""
 
+import ast
 import shlex
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,15 @@ import pytest
 from tests.crash.jobs import JOBS, Job, contents, equal, lay_out, run, spread, write_inputs
 
 EVERYDAY = {"mine from texts"}
+
+
+def test_what_is_imported_before_a_fork_is_there() -> None:
+    """The fork server ignores a module that is not there: after a renaming, each child imported torch anew."""
+    tree = ast.parse((Path(__file__).parents[1] / "training" / "preload.py").read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
+    names = [alias.name for node in imports for alias in node.names]
+    assert "st_xling.mining.encoding" in names
+    assert [name for name in names if find_spec(name) is None] == []
 
 
 @pytest.fixture(scope="module")
