@@ -7,23 +7,28 @@ import math
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
 from st_xling.cli import model_options as model_opts
 from st_xling.cli import options as opts
 from st_xling.cli.app import app, with_options
-from st_xling.cli.model_options import EncoderOptions, LoadOptions, embedding_options
+from st_xling.cli.model_options import EmbeddingModel, EncoderOptions, LoadOptions, embedding_model
 from st_xling.cli.options import argument, flag, given, number_or, option, options_of, required, search_option
 from st_xling.cli.results import file_or_stdout, output, print_report, resumable, write_results
 from st_xling.cli.rules import Excludes, Given, Inapplicable, Needs, Requires
 from st_xling.utils.options import AlignmentFormat, Engine, Margin, PairFormat, Retrieval, StoreDtype, TextFormat
 
+if TYPE_CHECKING:
+    from st_xling.mining import EncodingOptions, FilterOptions, SearchOptions
+
 logger = logging.getLogger(__name__)
 
-FILTERS, TEXT = "Filters", "Text and embeddings"
-filter_option, text_option = partial(option, panel=FILTERS), partial(option, panel=TEXT)
+FILTERS = "Filters"
+TEXT = "Text and embeddings"
+filter_option = partial(option, panel=FILTERS)
+text_option = partial(option, panel=TEXT)
 threshold_option = partial(option, panel="Threshold")
 rescore_option = partial(option, panel="Cross-encoder")
 
@@ -110,8 +115,8 @@ ALIGN_WORDS_RULES = (
 
 
 @dataclass(frozen=True)
-class SearchOptions:
-    """Options of ``mine`` and ``score`` for embeddings and search, by the names of the library's parameters."""
+class EmbeddingSearchOptions:
+    """Options of ``mine`` and ``score`` for embeddings and search."""
 
     source_embeddings: str | None = search_option("--source-embeddings STORE", "Store, or .npy file, of the source.")
     target_embeddings: str | None = search_option("--target-embeddings STORE", "The same of the target.")
@@ -121,9 +126,18 @@ class SearchOptions:
     engine: Engine | None = ENGINE
     memory_mib: int | None = opts.MEMORY_MIB
 
+    def search(self, retrieval: Retrieval | None = None) -> SearchOptions:
+        """Return the options of the search as the library takes them."""
+        from st_xling.mining import SearchOptions
+
+        options = given(
+            k=self.k, margin=self.margin, retrieval=retrieval, method=self.method, memory_mib=self.memory_mib
+        )
+        return SearchOptions(**options)
+
 
 @dataclass(frozen=True)
-class PairOptions:
+class PairFileOptions:
     """Options of ``mine``, ``score`` and ``align-documents`` for the file of pairs."""
 
     overwrite: bool = opts.OVERWRITE
@@ -140,19 +154,40 @@ class PairOptions:
     )
     rejects: str | None = filter_option("--rejects FILE", "File for rejected pairs, as JSON lines, or - for stdout.")
 
-    def given(self, context: typer.Context) -> dict[str, Any]:
-        """Return the options by the names of the library's parameters."""
+    @property
+    def has_filters(self) -> bool:
+        """Whether any option is for filters."""
+        languages = self.source_language or self.target_language
+        return bool(self.rejects or languages or self.filter_limit or self.disable_filter)
+
+    def filters(self) -> FilterOptions:
+        """Return the enabled filters."""
         from st_xling.mining import FilterOptions
 
-        filters = FilterOptions(
+        return FilterOptions(
             disable=self.disable_filter or (),
             limits=dict(self.filter_limit or ()),
             source_language=self.source_language,
             target_language=self.target_language,
         )
-        rejects = None if self.rejects is None else file_or_stdout(context, self.rejects)
-        options = given(batch_size=self.batch_size, dtype=self.store_dtype, rejects=rejects, work=self.work)
-        return {**options, "filters": filters, "progress": True}
+
+    def rejects_file(self, context: typer.Context) -> Any:
+        """Return ``--rejects`` as the library takes it."""
+        return None if self.rejects is None else file_or_stdout(context, self.rejects)
+
+    def encoding(self, embedding: EmbeddingModel, engine: Engine | None = None) -> EncodingOptions:
+        """Return how texts are embedded, as the library takes it."""
+        return encoding_options(embedding, self.batch_size, self.store_dtype, engine)
+
+
+def encoding_options(
+    embedding: EmbeddingModel, batch_size: int | None, dtype: StoreDtype | None, engine: Engine | None
+) -> EncodingOptions:
+    """Return how texts are embedded, as the library takes it; its defaults hold for options that are not set."""
+    from st_xling.mining import EncodingOptions
+
+    options = given(batch_size=batch_size, dtype=dtype, prompt=embedding.prompt, device=embedding.device, engine=engine)
+    return EncodingOptions(**options)
 
 
 @app.command("encode", cls=with_options(EncoderOptions))
@@ -182,17 +217,18 @@ def encode(
     """
     from st_xling.mining import encode as encode_texts
 
-    options = given(format=text_format, dtype=store_dtype, shard_rows=shard_rows, engine=engine)
+    embedding = embedding_model(context, model)
     with resumable():
         store = encode_texts(
-            text_file=text,
-            out=out,
+            embedding.model,
+            text,
+            out,
+            encoding=encoding_options(embedding, batch_size, store_dtype, engine),
+            format=text_format,
             language=language,
-            batch_size=batch_size,
             overwrite=overwrite,
             progress=True,
-            **options,
-            **embedding_options(context, model),
+            **given(shard_rows=shard_rows),
         )
     print(f"{store.rows:,} vectors of dim {store.dim} in {len(store.manifest.shards):,} shards: {store.path}")
     print(store.signature)
@@ -200,7 +236,7 @@ def encode(
     write_results(context, {"encode": sizes, "signature": store.signature})
 
 
-@app.command("mine", cls=with_options(SearchOptions, PairOptions, EncoderOptions, rules=MINE_RULES))
+@app.command("mine", cls=with_options(EmbeddingSearchOptions, PairFileOptions, EncoderOptions, rules=MINE_RULES))
 def mine(
     context: typer.Context,
     source: str = argument("SOURCE", "UTF-8 text, a sentence a line, also compressed."),
@@ -261,36 +297,56 @@ def mine(
         raise ValueError("--threshold and --calibrate both set the threshold; choose one of them.")
     from st_xling.mining import mine_texts, plan_mining
 
-    search, pairs = options_of(context, SearchOptions), options_of(context, PairOptions)
-    options = given(**vars(search), text_format=text_format) | embedding_options(context, model)
+    vectors = options_of(context, EmbeddingSearchOptions)
+    pairs = options_of(context, PairFileOptions)
+    embedding = embedding_model(context, model)
+    search = vectors.search(retrieval)
+    encoding = pairs.encoding(embedding, vectors.engine)
     if dry_run:
-        for name in ("margin", "method", "engine"):  # they are not measured
-            options.pop(name, None)
-        options |= given(batch_size=pairs.batch_size, dtype=pairs.store_dtype)
-        options |= {"source_language": pairs.source_language, "target_language": pairs.target_language}
-        plan = plan_mining(source, target, **options)
+        plan = plan_mining(
+            source,
+            target,
+            model=embedding.model,
+            source_embeddings=vectors.source_embeddings,
+            target_embeddings=vectors.target_embeddings,
+            source_language=pairs.source_language,
+            target_language=pairs.target_language,
+            text_format=text_format,
+            search=search,
+            encoding=encoding,
+        )
         print("\n".join(plan.lines()))
         if unmeasured := Given.of(context).names(UNMEASURED):
             print(f"not measured: what {unmeasured} costs or changes")
         return write_results(context, {"plan": asdict(plan)})
+    if keep_all:
+        threshold = None
     with output(context, out, pairs.work) as opened:
         report = mine_texts(
             source,
             target,
             opened,
-            threshold=None if keep_all else threshold,
+            model=embedding.model,
+            source_embeddings=vectors.source_embeddings,
+            target_embeddings=vectors.target_embeddings,
+            text_format=text_format,
+            search=search,
+            encoding=encoding,
+            threshold=threshold,
             calibrate_with=calibrate,
             target_precision=target_precision,
             rescore=rescore,
             rescore_threshold=rescore_threshold,
-            **given(retrieval=retrieval, format=format),
-            **options,
-            **pairs.given(context),
+            filters=pairs.filters(),
+            rejects=pairs.rejects_file(context),
+            format=format,
+            work=pairs.work,
+            progress=True,
         )
     print_report(context, report, f"{report.pairs:,} pairs")
 
 
-@app.command("score", cls=with_options(SearchOptions, PairOptions, EncoderOptions, rules=SCORE_RULES))
+@app.command("score", cls=with_options(EmbeddingSearchOptions, PairFileOptions, EncoderOptions, rules=SCORE_RULES))
 def score(
     context: typer.Context,
     pairs: str = argument("PAIRS", "Parallel text, as train --data reads it: TSV, CSV, JSONL, xx-yy=PATH, …."),
@@ -322,13 +378,26 @@ def score(
     """
     from st_xling.mining import score_texts
 
-    search, files = options_of(context, SearchOptions), options_of(context, PairOptions)
-    options = given(**vars(search), threshold=threshold, format=format) | files.given(context)
-    asked = files.rejects, files.source_language, files.target_language, files.filter_limit, files.disable_filter
-    if not filters and not any(asked):
-        del options["filters"]
+    vectors = options_of(context, EmbeddingSearchOptions)
+    files = options_of(context, PairFileOptions)
+    enabled_filters = files.filters() if filters or files.has_filters else None
+    embedding = embedding_model(context, model)
     with output(context, out, files.work) as opened:
-        report = score_texts(pairs, opened, **options, **embedding_options(context, model))
+        report = score_texts(
+            pairs,
+            opened,
+            model=embedding.model,
+            source_embeddings=vectors.source_embeddings,
+            target_embeddings=vectors.target_embeddings,
+            search=vectors.search(),
+            encoding=files.encoding(embedding, vectors.engine),
+            threshold=threshold,
+            filters=enabled_filters,
+            rejects=files.rejects_file(context),
+            format=format,
+            work=files.work,
+            progress=True,
+        )
     print_report(context, report, f"{report.kept:,} pairs")
 
 
@@ -368,7 +437,7 @@ def pairs(
     write_results(context, {"pairs": content})
 
 
-@app.command("align-documents", cls=with_options(PairOptions, EncoderOptions, rules=ALIGN_DOCUMENTS_RULES))
+@app.command("align-documents", cls=with_options(PairFileOptions, EncoderOptions, rules=ALIGN_DOCUMENTS_RULES))
 def align_documents(
     context: typer.Context,
     source: str = argument("SOURCE", "Document, a sentence or paragraph a line; or a folder of documents."),
@@ -405,16 +474,31 @@ def align_documents(
     """
     from st_xling.mining import align_texts, pair_documents
 
-    files = options_of(context, PairOptions)
-    pairs, alone = [(source, target)], list[str]()
+    files = options_of(context, PairFileOptions)
+    documents = [(source, target)]
+    without_partner: list[str] = []
     if Path(source).is_dir() and Path(target).is_dir():
-        pairs, alone = pair_documents(source, target)
-    if alone:
-        more = f" and {len(alone) - 20:,} more" if len(alone) > 20 else ""
-        logger.warning("%s files have no partner: %s%s", f"{len(alone):,}", ", ".join(alone[:20]), more)
-    options = given(max_size=max_size, format=format, min_score=min_score) | files.given(context)
+        documents, without_partner = pair_documents(source, target)
+    if without_partner:
+        count = len(without_partner)
+        others = f" and {count - 20:,} more" if count > 20 else ""
+        logger.warning("%s files have no partner: %s%s", f"{count:,}", ", ".join(without_partner[:20]), others)
+    embedding = embedding_model(context, model)
     with output(context, out, files.work) as opened:
-        report = align_texts(pairs, opened, split=split, **options, **embedding_options(context, model))
+        report = align_texts(
+            documents,
+            opened,
+            model=embedding.model,
+            split=split,
+            min_score=min_score,
+            encoding=files.encoding(embedding),
+            filters=files.filters(),
+            rejects=files.rejects_file(context),
+            format=format,
+            work=files.work,
+            progress=True,
+            **given(max_size=max_size),
+        )
     print_report(context, report, f"{report.pairs:,} pairs")
 
 

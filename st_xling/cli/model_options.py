@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import typer
 
@@ -90,18 +90,31 @@ class EvaluationOptions:
     center_text: list[str] | None = model_option("--center-text SPEC", "Parallel text for the means (repeatable).")
 
 
-def embedding_options(context: typer.Context, model: str | None) -> dict[str, Any]:
-    """Return the model, which is yet to be loaded, its prompt and device as functions that embed files take them.
+class EmbeddingModel(NamedTuple):
+    """The encoder that embeds files.
 
-    The prompt stays apart from the model, so that embeddings of queries and of passages are of one model.
+    Attributes:
+        model: The model, which is yet to be loaded; ``None`` if there is none.
+        prompt: Text put before every sentence. It stays apart from the model, so that embeddings of queries and of
+            passages are of one model.
+        device: Device to embed on.
     """
+
+    model: LazyModel | None
+    prompt: str | None
+    device: str | None
+
+
+def embedding_model(context: typer.Context, model: str | None) -> EmbeddingModel:
+    """Return the encoder that embeds files, by the options of the model."""
     encoder_options = options_of(context, EncoderOptions)
     options = encoder_options.given()
     if model is None:
         if others := sorted(options.keys() - {"device"}):
             raise ValueError(f"--{others[0].replace('_', '-')} needs --model, the model that embeds.")
-        return options
-    prompt, prompt_name = options.pop("prompt", None), options.pop("prompt_name", None)
+        return EmbeddingModel(None, None, encoder_options.device)
+    prompt = options.pop("prompt", None)
+    prompt_name = options.pop("prompt_name", None)
     if prompt_name is not None:
         prompts = configured_prompts(model, encoder_options.revision)
         if prompt_name not in prompts:
@@ -114,7 +127,7 @@ def embedding_options(context: typer.Context, model: str | None) -> dict[str, An
         return load_encoder(model, **options)
 
     lazy = LazyModel(model, load, revision=encoder_options.revision)
-    return {"model": lazy, "prompt": prompt, "device": encoder_options.device}
+    return EmbeddingModel(lazy, prompt, encoder_options.device)
 
 
 def lazy_cross_encoder(context: typer.Context, model: str) -> LazyModel:

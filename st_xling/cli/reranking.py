@@ -47,6 +47,7 @@ def rerank(
     from st_xling.reranking import rerank_texts
 
     cross_encoder = model_opts.lazy_cross_encoder(context, model)
+    scoring = options_of(context, model_opts.ScoringOptions)
     with output(context, out, work) as opened:
         report = rerank_texts(
             cross_encoder,
@@ -55,10 +56,11 @@ def rerank(
             opened,
             candidates=candidates,
             top_k=top_k,
+            token_budget=scoring.token_budget,
+            autocast=scoring.autocast,
             device=options_of(context, model_opts.LoadOptions).device,
             work=work,
             progress=True,
-            **vars(options_of(context, model_opts.ScoringOptions)),
         )
     print_report(context, report, "{passages:,} passages for {queries:,} queries".format(**report.counts))
 
@@ -90,25 +92,31 @@ def search(
     """
     from st_xling.reranking import search_texts
 
-    embedding = model_opts.embedding_options(context, model)
+    embedding = model_opts.embedding_model(context, model)
+    scoring = options_of(context, model_opts.ScoringOptions)
     results = search_texts(
         query,
-        embedding.pop("model"),
+        embedding.model,
         store,
         passages,
         reranker=reranker,
+        prompt=embedding.prompt,
+        token_budget=scoring.token_budget,
+        autocast=scoring.autocast,
+        device=embedding.device,
         progress=True,
-        **vars(options_of(context, model_opts.ScoringOptions)),
-        **embedding,
         **given(top_k=top_k, candidates=max_candidates, memory_mib=memory_mib),
     )
-    found = [{"query": each, "hits": [hit._asdict() for hit in hits]} for each, hits in zip(query, results)]
-    write_results(context, {"search": found})
-    for each, hits in zip(query, results):
-        print(each)
+    content = []
+    for text, hits in zip(query, results):
+        content.append({"query": text, "hits": [hit._asdict() for hit in hits]})
+    write_results(context, {"search": content})
+    for text, hits in zip(query, results):
+        print(text)
         width = max([2, *(len(hit.passage_id) for hit in hits)])
         for hit in hits:
             language = f"{hit.language}{'?' if hit.identified else ''}"
-            text = " ".join(hit.text.split())
-            short = text if len(text) <= MAX_SHOWN_CHARS else f"{text[: MAX_SHOWN_CHARS - 1]}…"
-            print(f"{hit.rank:4}  {hit.score:8.4f}  {language:<6}  {hit.passage_id:<{width}}  {short}")
+            passage = " ".join(hit.text.split())
+            if len(passage) > MAX_SHOWN_CHARS:
+                passage = f"{passage[: MAX_SHOWN_CHARS - 1]}…"
+            print(f"{hit.rank:4}  {hit.score:8.4f}  {language:<6}  {hit.passage_id:<{width}}  {passage}")

@@ -3,6 +3,7 @@
 - ``text``: read sentences of large files, in order or by row; write lines of TSV
 - ``deduplication``: find the distinct sentences of a text
 - ``store``: embeddings on disk, written shard by shard, that read like one array
+- ``options``: options of search and of encoding, which are passed whole
 - ``encoding``: encoders that embed text files into a store; ``vectors``: an encoder, a store or an array by side
 - ``search``: nearest neighbors in both directions, by ``find_neighbors``: exact, by FAISS, or on a cluster (``ray``)
 - ``margins``: margin scores, of candidates or of given pairs
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from st_xling.mining.mined_pairs import best_pairs as best_pairs
     from st_xling.mining.mined_pairs import mine as mine
     from st_xling.mining.mined_pairs import xsim as xsim
+    from st_xling.mining.options import EncodingOptions as EncodingOptions
+    from st_xling.mining.options import SearchOptions as SearchOptions
     from st_xling.mining.pipeline.document_alignment import align_texts as align_texts
     from st_xling.mining.pipeline.document_alignment import pair_documents as pair_documents
     from st_xling.mining.pipeline.pair_scoring import score_texts as score_texts

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from st_xling.data.read import load_pairs
 from st_xling.mining.deduplication import folding_key
 from st_xling.mining.margins import check_aligned
 from st_xling.mining.mined_pairs import MinedPairs, best_pairs
+from st_xling.mining.options import SearchOptions
 from st_xling.mining.search.exact import Neighbors
 from st_xling.mining.search.find import find_neighbors
 from st_xling.mining.thresholds import PublishedThreshold
@@ -27,8 +28,10 @@ from st_xling.utils.options import Margin, Retrieval, check_choice, check_number
 if TYPE_CHECKING:  # it loads sentence-transformers, which is slow to import
     from st_xling.mining.encoding import Encoder
 
-# Level of the intervals, and number of draws for those of precision.
-_CONFIDENCE, _DRAWS = 0.95, 4000
+# Level of the intervals.
+_CONFIDENCE = 0.95
+# Number of draws for the intervals of precision.
+_DRAWS = 4000
 
 # The languages whose sentences each retrieval assigns to pairs: sources (0), targets (1) or both.
 _DECIDES = {"forward": (0,), "backward": (1,), "intersect": (0, 1), "max": (0, 1)}
@@ -142,43 +145,80 @@ def calibrate(
     Source:
         Rogan and Gladen 1978, "Estimating prevalence from the results of a screening test", for :math:`\pi`.
     """
-    from scipy.stats import binomtest  # slow to import
-
     check_choice("margin", margin, Margin)
     check_choice("retrieval", retrieval, Retrieval)
     check_number("seed", seed, least=0)
     for threshold in () if thresholds is None else thresholds:
         check_number("thresholds", threshold)
     check_aligned(known_source, known_target)
-    known_pairs, rows = known_source.shape[0], (source_embeddings.shape[0], target_embeddings.shape[0])
-    if known_pairs < 4:
-        raise ValueError(f"known pairs must be at least 4, better hundreds: got {known_pairs}; give more.")
-    alone = round(known_pairs / 4)  # distractors of each language
+    known_count = known_source.shape[0]
+    if known_count < 4:
+        raise ValueError(f"known pairs must be at least 4, better hundreds: got {known_count}; give more.")
     # Each side to mine: the text itself, the pairs, and distractors that only this language has.
-    order = np.random.default_rng(seed).permutation(known_pairs)
-    pairs = order[2 * alone :]
-    source = StackedRows([source_embeddings, known_source[pairs], known_source[order[:alone]]])
-    target = StackedRows([target_embeddings, known_target[pairs], known_target[order[alone : 2 * alone]]])
+    distractors = round(known_count / 4)
+    order = np.random.default_rng(seed).permutation(known_count)
+    source_distractors = order[:distractors]
+    target_distractors = order[distractors : 2 * distractors]
+    pairs = order[2 * distractors :]
+    source = StackedRows([source_embeddings, known_source[pairs], known_source[source_distractors]])
+    target = StackedRows([target_embeddings, known_target[pairs], known_target[target_distractors]])
     mined = best_pairs(*search(source, target, k=k), margin=margin, retrieval=retrieval)
-    scores = [_scores(mined, language, rows, len(pairs), alone) for language in _DECIDES[retrieval]]
-    right = scores[0]["right"]
+    rows = (source_embeddings.shape[0], target_embeddings.shape[0])
+    scores = [_best_scores(mined, language, rows, len(pairs), distractors) for language in _DECIDES[retrieval]]
     if thresholds is None:
-        finite = np.unique(right[np.isfinite(right)])
-        if len(finite) == 0:
-            raise ValueError(
-                "known pairs must be found somewhere: none of them was mined; check that both sides are encoded by one "
-                "model and row-aligned, or give thresholds."
-            )
-        thresholds = np.quantile(finite, np.linspace(0, 1, min(100, len(finite))), method="nearest").tolist()
-    cuts = np.unique(np.asarray(thresholds, dtype=np.float64))
-    n_right = _reaching(right, cuts)
+        thresholds = _default_thresholds(scores[0].right)
+    return _estimate(scores, np.unique(np.asarray(thresholds, dtype=np.float64)), seed)
+
+
+def _default_thresholds(right: np.ndarray) -> list[float]:
+    """Return up to 100 scores at which known pairs are found."""
+    finite = np.unique(right[np.isfinite(right)])
+    if len(finite) == 0:
+        raise ValueError(
+            "known pairs must be found somewhere: none of them was mined; check that both sides are encoded by one "
+            "model and row-aligned, or give thresholds."
+        )
+    return np.quantile(finite, np.linspace(0, 1, min(100, len(finite))), method="nearest").tolist()
+
+
+class _BestScores(NamedTuple):
+    """Best score of each sentence of one language in a mined pair, minus infinity without one.
+
+    Attributes:
+        text: Scores of the text's sentences.
+        right: Scores of known pairs' sentences with their partner.
+        wrong: Scores of the same sentences with any other.
+        distractors: Scores of distractors.
+    """
+
+    text: np.ndarray
+    right: np.ndarray
+    wrong: np.ndarray
+    distractors: np.ndarray
+
+
+def _estimate(scores: Sequence[_BestScores], thresholds: np.ndarray, seed: int) -> Calibration:
+    """Estimate precision and recall at each threshold, ascending, from the scores of one language or both."""
+    from scipy.stats import binomtest  # slow to import
+
+    right = scores[0].right
+    right_counts = _count_reaching(right, thresholds)
     random = np.random.default_rng(seed)
-    draws = np.mean([_precision_draws(side, cuts, random) for side in scores], axis=0)
-    low, middle, high = np.quantile(draws, [(1 - _CONFIDENCE) / 2, 0.5, (1 + _CONFIDENCE) / 2], axis=0)
-    tests = [binomtest(hits, len(right)) for hits in n_right.tolist()]
+    draws = np.mean([_precision_draws(side, thresholds, random) for side in scores], axis=0)
+    levels = [(1 - _CONFIDENCE) / 2, 0.5, (1 + _CONFIDENCE) / 2]
+    precision_low, precision, precision_high = np.quantile(draws, levels, axis=0)
+    tests = [binomtest(count, len(right)) for count in right_counts.tolist()]
     recall_low, recall_high = np.array([test.proportion_ci(_CONFIDENCE, "wilson") for test in tests]).T
-    kept = np.mean([_reaching(one["text"], cuts) for one in scores], axis=0)
-    return Calibration(cuts, n_right / len(right), recall_low, recall_high, middle, low, high, kept)
+    return Calibration(
+        thresholds=thresholds,
+        recall=right_counts / len(right),
+        recall_low=recall_low,
+        recall_high=recall_high,
+        precision=precision,
+        precision_low=precision_low,
+        precision_high=precision_high,
+        kept=np.mean([_count_reaching(side.text, thresholds) for side in scores], axis=0),
+    )
 
 
 class StackedRows:
@@ -196,18 +236,18 @@ class StackedRows:
 
     def __getitem__(self, rows: slice | np.ndarray, /) -> np.ndarray:
         rows = np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else rows
-        homes = np.searchsorted(self._ends, rows, side="right")
         result = np.empty((len(rows), self.shape[1]))
-        for home in np.unique(homes).tolist():
-            places, part = np.flatnonzero(homes == home), self._parts[home]
-            result[places] = float64_rows(part[rows[places] - (self._ends[home] - part.shape[0])], 0, None)
+        part_of_row = np.searchsorted(self._ends, rows, side="right")
+        for number in np.unique(part_of_row).tolist():
+            part = self._parts[number]
+            first_row = self._ends[number] - part.shape[0]
+            selected = np.flatnonzero(part_of_row == number)
+            result[selected] = float64_rows(part[rows[selected] - first_row], 0, None)
         return result
 
 
-def _scores(
-    mined: MinedPairs, language: int, rows: tuple[int, int], pairs: int, distractors: int
-) -> dict[str, np.ndarray]:
-    """Compute the best score of each sentence of one language in a mined pair, minus infinity without one.
+def _best_scores(mined: MinedPairs, language: int, rows: tuple[int, int], pairs: int, distractors: int) -> _BestScores:
+    """Compute the best score of each sentence of one language in a mined pair.
 
     Args:
         mined: Pairs of both sides, in which the known pairs follow the ``rows`` of the text itself.
@@ -215,69 +255,98 @@ def _scores(
         rows: Number of rows of the text itself, sources and targets.
         pairs: Number of known pairs.
         distractors: Number of distractors of this language.
-    Returns:
-        Scores of ``text``: the text's sentences; ``right``: known pairs' sentences with their partner; ``wrong``: the
-        same with anything else; ``alone``: distractors.
     """
-    own, other = (mined.source_indices, mined.target_indices)[:: 1 if language == 0 else -1]
-    n = rows[language]
-    best = np.full(n + pairs + distractors, -np.inf)
-    np.maximum.at(best, own, mined.scores)
-    known = (own >= n) & (own < n + pairs)
-    partners = own - n == other - rows[1 - language]
-    result = {"text": best[:n], "alone": best[n + pairs :]}
-    for name, chosen in (("right", known & partners), ("wrong", known & ~partners)):
-        result[name] = np.full(pairs, -np.inf)
-        np.maximum.at(result[name], own[chosen] - n, mined.scores[chosen])
-    return result
+    sides = (mined.source_indices, mined.target_indices)
+    indices = sides[language]
+    partners = sides[1 - language]
+    text_rows = rows[language]
+    best = np.full(text_rows + pairs + distractors, -np.inf)
+    np.maximum.at(best, indices, mined.scores)
+    is_known = (indices >= text_rows) & (indices < text_rows + pairs)
+    is_partner = indices - text_rows == partners - rows[1 - language]
+
+    def best_known(chosen: np.ndarray) -> np.ndarray:
+        result = np.full(pairs, -np.inf)
+        np.maximum.at(result, indices[chosen] - text_rows, mined.scores[chosen])
+        return result
+
+    return _BestScores(
+        text=best[:text_rows],
+        right=best_known(is_known & is_partner),
+        wrong=best_known(is_known & ~is_partner),
+        distractors=best[text_rows + pairs :],
+    )
 
 
-def _precision_draws(scores: dict[str, np.ndarray], cuts: np.ndarray, random: np.random.Generator) -> np.ndarray:
+def _precision_draws(scores: _BestScores, thresholds: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """Draw the precision at each threshold from its posterior; NaN where none of the text is kept.
 
     *Shape of the result:* ``(draws, thresholds)``
     """
-    known = np.unique(np.concatenate([scores["right"], scores["alone"]]))
-    right, wrong, mistaken = _shares(scores, known)
-    clearest = known[[int((right + wrong - mistaken).argmax())]]
-    kept = _reaching(scores["text"], clearest) / len(scores["text"])
-    translated = _translated(*_shares(scores, clearest, random), kept)
-    draws = _right_among_kept(*_shares(scores, cuts, random), translated)
-    draws[:, _reaching(scores["text"], cuts) == 0] = np.nan
+    # The fraction with a translation is estimated where pairs and distractors differ most.
+    known_scores = np.unique(np.concatenate([scores.right, scores.distractors]))
+    right, wrong, mistaken = _shares(scores, known_scores)
+    clearest = known_scores[[int((right + wrong - mistaken).argmax())]]
+    kept = _count_reaching(scores.text, clearest) / len(scores.text)
+    translated = _translated_share(*_draw_shares(scores, clearest, random), kept)
+    draws = _precision(*_draw_shares(scores, thresholds, random), translated)
+    draws[:, _count_reaching(scores.text, thresholds) == 0] = np.nan
     return draws
 
 
-def _shares(
-    scores: dict[str, np.ndarray], cuts: np.ndarray, random: np.random.Generator | None = None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compute R, W and F of :func:`calibrate` at each threshold, or draw them from their posteriors, by row."""
-    right, wrong, mistaken = (_reaching(scores[name], cuts) for name in ("right", "wrong", "alone"))
-    pairs, distractors = len(scores["right"]), len(scores["alone"])
+def _outcome_counts(scores: _BestScores, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Count at each threshold known pairs that are found, those kept in another pair, and distractors kept."""
+    right = _count_reaching(scores.right, thresholds)
+    wrong = _count_reaching(scores.wrong, thresholds)
+    mistaken = _count_reaching(scores.distractors, thresholds)
     # With "max" and "intersect" a sentence is in one pair; a backward search may hold a source several times.
-    wrong = np.minimum(wrong, pairs - right)
-    if random is None:
-        return right / pairs, wrong / pairs, mistaken / distractors
+    return right, np.minimum(wrong, len(scores.right) - right), mistaken
+
+
+def _shares(scores: _BestScores, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Compute R, W and F of :func:`calibrate` at each threshold."""
+    right, wrong, mistaken = _outcome_counts(scores, thresholds)
+    pairs = len(scores.right)
+    return right / pairs, wrong / pairs, mistaken / len(scores.distractors)
+
+
+def _draw_shares(
+    scores: _BestScores, thresholds: np.ndarray, random: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw R, W and F of :func:`calibrate` at each threshold from their posteriors, by row."""
+    right, wrong, mistaken = _outcome_counts(scores, thresholds)
+    lost = len(scores.right) - right - wrong
+    not_mistaken = len(scores.distractors) - mistaken
     # A Dirichlet draw is gamma draws over their sum; the prior's half a count for each outcome is Jeffreys'.
-    shape = (_DRAWS, len(cuts))
-    parts = [random.standard_gamma(count + 0.5, shape) for count in (right, wrong, pairs - right - wrong)]
-    total = parts[0] + parts[1] + parts[2]
-    return parts[0] / total, parts[1] / total, random.beta(mistaken + 0.5, distractors - mistaken + 0.5, shape)
+    shape = (_DRAWS, len(thresholds))
+    gammas = [random.standard_gamma(count + 0.5, shape) for count in (right, wrong, lost)]
+    total = gammas[0] + gammas[1] + gammas[2]
+    return gammas[0] / total, gammas[1] / total, random.beta(mistaken + 0.5, not_mistaken + 0.5, shape)
 
 
-def _translated(right: np.ndarray, wrong: np.ndarray, mistaken: np.ndarray, kept: np.ndarray) -> np.ndarray:
+def _translated_share(right: np.ndarray, wrong: np.ndarray, mistaken: np.ndarray, kept: np.ndarray) -> np.ndarray:
     """Estimate the fraction of the text with a translation; 0 if distractors are kept as often as pairs."""
-    apart = right + wrong - mistaken
-    return np.divide(kept - mistaken, apart, out=np.zeros_like(apart), where=apart > 0).clip(0.0, 1.0)
+    difference = right + wrong - mistaken
+    share = np.divide(kept - mistaken, difference, out=np.zeros_like(difference), where=difference > 0)
+    return share.clip(0.0, 1.0)
 
 
-def _right_among_kept(right: np.ndarray, wrong: np.ndarray, mistaken: np.ndarray, share: np.ndarray) -> np.ndarray:
-    kept = share * (right + wrong) + (1 - share) * mistaken
-    return np.divide(share * right, kept, out=np.zeros_like(kept), where=kept > 0)
+def _precision(right: np.ndarray, wrong: np.ndarray, mistaken: np.ndarray, translated: np.ndarray) -> np.ndarray:
+    """Compute the fraction of translations among the kept sentences; 0 where none is kept.
+
+    Args:
+        right: R of :func:`calibrate`.
+        wrong: W.
+        mistaken: F.
+        translated: Fraction of the text with a translation.
+    """
+    kept = translated * (right + wrong) + (1 - translated) * mistaken
+    return np.divide(translated * right, kept, out=np.zeros_like(kept), where=kept > 0)
 
 
-def _reaching(scores: np.ndarray, cuts: np.ndarray) -> np.ndarray:
+def _count_reaching(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
     """Count the scores that are at least each threshold."""
-    return len(scores) - np.searchsorted(np.sort(scores), cuts, side="left")
+    return len(scores) - np.searchsorted(np.sort(scores), thresholds, side="left")
 
 
 def select_known_pairs(path: str | Path, texts: Sequence[Sequence[str]], *, seed: int = 0) -> list[tuple[str, str]]:
@@ -297,8 +366,8 @@ def select_known_pairs(path: str | Path, texts: Sequence[Sequence[str]], *, seed
     pairs = list(dict.fromkeys(zip(rows["source"], rows["target"])))
     for language, text in enumerate(texts):
         keys = {folding_key(pair[language]) for pair in pairs}
-        used = {key for sentence in text if (key := folding_key(sentence)) in keys}
-        pairs = [pair for pair in pairs if folding_key(pair[language]) not in used]
+        keys_in_text = {key for sentence in text if (key := folding_key(sentence)) in keys}
+        pairs = [pair for pair in pairs if folding_key(pair[language]) not in keys_in_text]
     most = min(10_000, max(100, min(map(len, texts)) // 10))
     if len(pairs) > most:
         drawn = np.random.default_rng(seed).choice(len(pairs), most, replace=False)
@@ -316,14 +385,12 @@ def calibrate_threshold(
     texts: Sequence[Sequence[str]],
     embeddings: tuple[Embeddings, Embeddings],
     encoders: Mapping[str, Encoder],
-    search: Callable[..., tuple[Neighbors, Neighbors]],
+    find: Callable[..., tuple[Neighbors, Neighbors]],
     *,
+    search: SearchOptions,
     folder: Path,
-    options: Mapping[str, str],
+    settings: Mapping[str, str],
     target_precision: float | None,
-    k: int,
-    margin: Margin,
-    retrieval: Retrieval,
     progress: bool = False,
 ) -> tuple[PublishedThreshold, str]:
     """Estimate the threshold of a text from a file of known translations; returns it with a line that describes it.
@@ -333,54 +400,74 @@ def calibrate_threshold(
         texts: Distinct source and target sentences.
         embeddings: Their embeddings.
         encoders: Encoders of the known sentences: ``source`` and ``target``.
-        search: As for :func:`calibrate`.
+        find: The search that will mine the text, ``search`` of :func:`calibrate`.
+        search: Options by which the text is mined.
         folder: Folder for the embeddings of the known sentences and the state of the search, so that a run can resume.
-        options: Settings of the encoders, noted in the result.
+        settings: Settings of the encoders, noted in the result.
         target_precision: Choose the lowest threshold whose estimated precision, not the lower end of its interval, is
             at least this; by default that of the best F1.
-        k: As for :func:`calibrate`.
-        margin: As for :func:`calibrate`.
-        retrieval: As for :func:`calibrate`.
         progress: Show progress bars on stderr.
     Raises:
         ValueError: If fewer than 4 pairs are left, or no threshold reaches the precision.
     """
     pairs = select_known_pairs(path, texts)
     folder = folder / hashlib.sha256("\n".join(map("\t".join, pairs)).encode()).hexdigest()[:16]
-    known = []
-    for name, sentences in zip(("source", "target"), zip(*pairs)):
-        place = [f"{path} ({sentence!r})" for sentence in sentences].__getitem__
-        known.append(encoders[name].encode_sentences(sentences, folder / name, place=place, progress=progress))
-    search = partial(search, state_folder=folder / "search")
-    found = calibrate(*embeddings, *known, k=k, margin=margin, retrieval=retrieval, search=search)
-    threshold = found.best() if target_precision is None else found.with_precision(target_precision)
+    stores = []
+    for side, sentences in zip(("source", "target"), zip(*pairs)):
+        places = [f"{path} ({sentence!r})" for sentence in sentences]
+        store = encoders[side].encode_sentences(sentences, folder / side, locate=places.__getitem__, progress=progress)
+        stores.append(store)
+    calibration = calibrate(
+        *embeddings,
+        *stores,
+        k=search.k,
+        margin=search.margin,
+        retrieval=search.retrieval,
+        search=partial(find, state_folder=folder / "search"),
+    )
+    threshold = calibration.best() if target_precision is None else calibration.with_precision(target_precision)
     if not np.isfinite(threshold):
-        best = np.nanmax(np.append(found.precision, 0.0))
+        best = np.nanmax(np.append(calibration.precision, 0.0))
         raise ValueError(
             f"target_precision must be reached by some threshold: got {target_precision}, and the highest estimate is "
             f"{best:.3f}; lower it, or calibrate with more than {len(pairs)} pairs."
         )
-    at = int(np.flatnonzero(found.thresholds == threshold)[0])
-    precision = f"{found.precision[at]:.3f} [{found.precision_low[at]:.3f}, {found.precision_high[at]:.3f}]"
-    recall = f"{found.recall[at]:.3f} [{found.recall_low[at]:.3f}, {found.recall_high[at]:.3f}]"
-    line = f"threshold {threshold:.4f} from {len(pairs):,} added known pairs"
+    row = int(np.flatnonzero(calibration.thresholds == threshold)[0])
+    # Without kept pairs of the text there is no estimate of precision.
+    has_precision = bool(np.isfinite(calibration.precision[row]))
+    calibrated = PublishedThreshold(
+        threshold=threshold,
+        precision=float(calibration.precision[row]) if has_precision else None,
+        recall=float(calibration.recall[row]),
+        f1=float(calibration.f1[row]) if has_precision else None,
+        margin=search.margin,
+        k=search.k,
+        retrieval=search.retrieval,
+        signature="",
+        options=settings,
+    )
+    return calibrated, _describe(calibration, row, len(pairs), target_precision)
+
+
+def _describe(calibration: Calibration, row: int, pairs: int, target_precision: float | None) -> str:
+    """Describe the estimates at a threshold in a line.
+
+    Args:
+        calibration: All estimates.
+        row: Row of the threshold.
+        pairs: Number of known pairs.
+        target_precision: Precision that was to be reached.
+    """
+    precision = calibration.precision[row]
+    precision_low = calibration.precision_low[row]
+    precision_text = f"{precision:.3f} [{precision_low:.3f}, {calibration.precision_high[row]:.3f}]"
+    recall = calibration.recall[row]
+    recall_text = f"{recall:.3f} [{calibration.recall_low[row]:.3f}, {calibration.recall_high[row]:.3f}]"
     reached = ""
     if target_precision is not None:
         target = f"the target precision {target_precision:g}"
         reached = f"; the estimate reaches {target}, the lower end of its interval does not"
-        if found.precision_low[at] >= target_precision:
+        if precision_low >= target_precision:
             reached = f"; the estimate and the lower end of its interval reach {target}"
-    # Without kept pairs of the text there is no estimate of precision.
-    has_precision = bool(np.isfinite(found.precision[at]))
-    calibrated = PublishedThreshold(
-        threshold=threshold,
-        precision=float(found.precision[at]) if has_precision else None,
-        recall=float(found.recall[at]),
-        f1=float(found.f1[at]) if has_precision else None,
-        margin=margin,
-        k=k,
-        retrieval=retrieval,
-        signature="",
-        options=options,
-    )
-    return calibrated, f"{line}; before filters, precision about {precision}, recall about {recall}{reached}"
+    threshold_text = f"threshold {calibration.thresholds[row]:.4f} from {pairs:,} added known pairs"
+    return f"{threshold_text}; before filters, precision about {precision_text}, recall about {recall_text}{reached}"

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from st_xling.mining.options import EncodingOptions
 from st_xling.utils.languages import hub_language
 from st_xling.utils.options import require
 from st_xling.utils.text import is_blank
@@ -200,7 +201,7 @@ def align_documents(
     if model is not None:
         from st_xling.mining.encoding import Encoder
 
-        encoder = Encoder(model, prompt=prompt, batch_size=batch_size, device=device)
+        encoder = Encoder(model, EncodingOptions(prompt=prompt, batch_size=batch_size, device=device))
     sides: list[DocumentSide] = []
     for sentences, embeddings in ((source_sentences, source_embeddings), (target_sentences, target_embeddings)):
         if embeddings is None:

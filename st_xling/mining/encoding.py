@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from st_xling.mining.ray import check_engine, map_on_ray
+from st_xling.mining.options import EncodingOptions
+from st_xling.mining.ray import map_on_ray
 from st_xling.mining.store import BY_LANGUAGE, STORED_NAMES, EmbeddingStore, Manifest, model_identity, write_shards
 from st_xling.mining.text import MiningText, TextSummary, summarize
 from st_xling.models import load_encoder
@@ -24,7 +25,7 @@ from st_xling.models.normalization import in_language, language_route, language_
 from st_xling.models.view import model_options
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.lazy_model import LazyModel
-from st_xling.utils.options import Engine, StoreDtype, TextFormat, check_choice, helpful_arguments
+from st_xling.utils.options import TextFormat, check_number, helpful_arguments
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.signature import name_of
 from st_xling.utils.terminal import progress_bar
@@ -38,22 +39,18 @@ def encode(
     text_file: str | Path,
     out: str | Path,
     *,
+    encoding: EncodingOptions = EncodingOptions(),
     format: TextFormat | None = None,
-    dtype: StoreDtype = "float32",
-    prompt: str | None = None,
     language: str | None = None,
-    batch_size: int | None = None,
     shard_rows: int = 16384,
-    engine: Engine = "local",
-    device: str | None = None,
     overwrite: bool = False,
     progress: bool = False,
 ) -> EmbeddingStore:
     """Embed every sentence of a text file and write the vectors, scaled to length 1, to a store.
 
     The text is read twice: once to find all its faults before anything is computed, once to embed it, ``shard_rows``
-    sentences at a time; within these, sentences of similar length share a batch, see :mod:`st_xling.models.encode`. The
-    model computes in the type of its weights. Each shard is on the disk before the next one begins. Repeat the same
+    sentences at a time; within these, sentences of similar length share a batch, see :mod:`st_xling.models.encoding`.
+    The model computes in the type of its weights. Each shard is on the disk before the next one begins. Repeat the same
     call to resume a killed one at the first shard that is not complete. Warnings count the sentences that are longer
     than the model's maximum length, and the blank lines, which have vectors but are not mined.
 
@@ -61,16 +58,12 @@ def encode(
         model: A :class:`~sentence_transformers.SentenceTransformer`, or the Hub id or folder of one.
         text_file: UTF-8 text, plain, ``.gz``, ``.xz``, ``.bz2`` or ``.zst``.
         out: Folder of the store.
+        encoding: How the sentences are embedded; the default device is that of a model that is loaded.
         format: ``"lines"``, ``"bucc"`` (``id TAB sentence``) or ``"jsonl"``; see :mod:`st_xling.mining.text`. By
             default lines, and lines that begin with ids are an error.
-        dtype: Type in which vectors are stored: ``"float32"``, ``"float16"`` or ``"int8"``, with a scale a row.
-        prompt: Text put before every sentence, such as ``"query: "``; by default the model's own prompt, if any.
         language: Language of the text, for a model that is centered by language: its mean is subtracted, not the joint
             one.
-        batch_size: Maximum number of sentences in a batch; by default as many as suit the device.
         shard_rows: Number of sentences in a shard.
-        engine: ``"local"``, or ``"ray"`` for the workers of a Ray cluster, such as all GPUs of this machine.
-        device: Device to embed on; by default that of ``model``, or GPUs if there are any.
         overwrite: Replace another store.
         progress: Show progress bars on stderr.
     Returns:
@@ -80,19 +73,15 @@ def encode(
             are NaN, infinite or zero (by file and line), or a store of something else.
         OSError: For a full disk; complete shards are kept.
     """
-    for name, value in (("batch_size", batch_size), ("shard_rows", shard_rows)):
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be at least 1: got {value}.")
-    check_engine(engine)
-    check_choice("dtype", dtype, StoreDtype)
+    check_number("shard_rows", shard_rows, least=1)
     with closing(MiningText(text_file, format=format)) as text:
         check_outputs({}, [text_file, name_of(model)], folders={"out": out})
         summary = text.validate(progress=progress)
-        encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine)
+        encoder = Encoder(model, encoding)
         if language is not None:
             encoder = encoder.in_language(language_route(encoder.model, language))
         store = encoder.encode_sentences(
-            text, out, summary, place=text.place, shard_rows=shard_rows, overwrite=overwrite, progress=progress
+            text, out, summary, locate=text.place, shard_rows=shard_rows, overwrite=overwrite, progress=progress
         )
     if summary.blank_rows:
         logger.warning("%s lines without a sentence, kept", f"{len(summary.blank_rows):,}")
@@ -100,48 +89,35 @@ def encode(
 
 
 class Encoder:
-    """A model with the settings by which it encodes.
+    """A model with the options by which it encodes.
 
     Args:
         model: Hub id or folder, or a :class:`~sentence_transformers.SentenceTransformer`, perhaps yet to be loaded.
-        batch_size: As for :func:`encode`, as are the options below.
-        dtype: Type in which vectors are stored.
-        prompt: Text put before every sentence.
-        device: Device to embed on.
-        engine: ``"local"`` or ``"ray"``; the vectors are the same.
+        options: How it encodes.
     Raises:
         ValueError: If nothing can be loaded at that name.
 
     Attributes:
+        name: Hub id or folder of the model, otherwise the name of its class.
         identity: Name and fingerprint of the model.
-        way: Encoding settings, as :func:`~st_xling.models.view.model_options` returns them.
+        model_settings: How the model is used, as :func:`~st_xling.models.view.model_options` returns it.
         language: Language whose mean is subtracted, of a model that is centered by language; ``None``: the joint mean.
     """
 
     language: str | None = None
 
-    def __init__(
-        self,
-        model: Any,
-        *,
-        batch_size: int | None = None,
-        dtype: StoreDtype = "float32",
-        prompt: str | None = None,
-        device: str | None = None,
-        engine: Engine = "local",
-    ) -> None:
+    def __init__(self, model: Any, options: EncodingOptions = EncodingOptions()) -> None:
         name = name_of(model)
-        self.model = load_encoder(model, device=device) if isinstance(model, str) else model
-        if isinstance(model, LazyModel):
+        self.options = options
+        if isinstance(model, str):
+            self.model = load_encoder(model, device=options.device)
+        elif isinstance(model, LazyModel):
             self.model = model.load()
+        else:
+            self.model = model
         self.name = name or type(model).__name__
-        self.batch_size = batch_size
-        self.dtype: StoreDtype = dtype
-        self.prompt = prompt
-        self.device = device
-        self.engine: Engine = engine
         self.identity = model_identity(self.model, name)
-        self.way = model_options(self.model, prompt=prompt)
+        self.model_settings = model_options(self.model, prompt=options.prompt)
 
     @property
     def dim(self) -> int | None:
@@ -151,44 +127,47 @@ class Encoder:
     @property
     def settings(self) -> dict[str, Any]:
         """Everything that the vectors depend on."""
-        return {
+        settings = {
             "model": self.identity.fingerprint,
-            "computed": self.way.get("dtype"),
-            "dtype": self.dtype,
-            "prompt": self.prompt,
-            "batch size": self.batch_size,
-            **({} if self.language is None else {"language": self.language}),
+            "computed": self.model_settings.get("dtype"),
+            "dtype": self.options.dtype,
+            "prompt": self.options.prompt,
+            "batch size": self.options.batch_size,
         }
+        if self.language is not None:
+            settings["language"] = self.language
+        return settings
 
     def in_language(self, language: str) -> Encoder:
         """Return a copy that subtracts the mean of a language of the model."""
         encoder = copy(self)
         encoder.language = language
-        encoder.way = {**self.way, **BY_LANGUAGE}
+        encoder.model_settings = {**self.model_settings, **BY_LANGUAGE}
         return encoder
 
     def in_languages(self, languages: Mapping[str, str | None]) -> dict[str, Encoder]:
         """Return a copy for each side that subtracts the mean of the side's language, if the model has all of them.
 
-        Own and joint means are not mixed.
+        Means of languages and the joint mean are not mixed.
         """
         tasks, _ = language_tasks(self.model, list(languages.values()))
-        own = [task for task in tasks if task is not None]
-        if len(own) < len(languages):
+        means = [task for task in tasks if task is not None]
+        if len(means) < len(languages):
             return dict.fromkeys(languages, self)
-        return {side: self.in_language(task) for side, task in zip(languages, own)}
+        return {side: self.in_language(task) for side, task in zip(languages, means)}
 
     def vectors(self, sentences: Sequence[str]) -> np.ndarray:
         """Embed sentences in memory. *Shape:* ``(sentences, dim)``"""
-        return embed(self.model, sentences, batch_size=self.batch_size, prompt=self.prompt, device=self.device)
+        options = self.options
+        return embed(self.model, sentences, batch_size=options.batch_size, prompt=options.prompt, device=options.device)
 
     def encode_sentences(
         self,
         sentences: Iterable[str],
         out: str | Path,
-        text: TextSummary | None = None,
+        summary: TextSummary | None = None,
         *,
-        place: Callable[[int], str],
+        locate: Callable[[int], str],
         shard_rows: int = 16384,
         overwrite: bool = False,
         progress: bool = False,
@@ -197,56 +176,76 @@ class Encoder:
 
         Args:
             sentences: The sentences, which are read front to back, more than once.
-            out: As for :func:`encode`, as all that follow unless stated otherwise.
-            text: Summary of the sentences, if it is known.
-            place: Returns the place of a sentence, by its row, for errors.
-            shard_rows: As for :func:`encode`.
-            overwrite: As for :func:`encode`.
+            out: Folder of the store.
+            summary: Summary of the sentences, if it is known.
+            locate: Returns the place of a sentence by its row, such as ``file:line``, for errors.
+            shard_rows: Number of sentences in a shard.
+            overwrite: Replace another store.
             progress: Show a progress bar on stderr.
         """
-        text = text or summarize(sentences)
+        if summary is None:
+            summary = summarize(sentences)
+        rows = summary.rows
         model = self.model if self.language is None else in_language(self.model, self.language)
-        settings: dict[str, Any] = {"batch_size": self.batch_size, "shard_rows": shard_rows, "prompt": None}
-        settings |= {STORED_NAMES.get(name, name): value for name, value in self.way.items()}
-        settings |= {} if self.language is None else {"language": self.language}
-
-        def embed_here(window: list[str], bar: Any) -> np.ndarray:
-            return embed(
-                model,
-                window,
-                batch_size=self.batch_size,
-                prompt=self.prompt,
-                normalize_embeddings=True,
-                device=self.device,
-                bar=bar,
-            )
 
         def shards(start: int) -> Iterator[Embeddings]:
-            # Sentences that are embedded together; batches depend on them alone.
-            rest = islice(iter(sentences), start, None)
-            windows = iter(lambda: list(islice(rest, shard_rows)), [])
-            bar = progress_bar(total=text.rows, initial=start, desc="encoding", unit="sentences", show=progress)
-            if self.engine == "ray":
-                pairs = embed_on_ray(
-                    model.to("cpu").to,
-                    windows,
-                    batch_size=self.batch_size,
-                    prompt=self.prompt,
-                    normalize_embeddings=True,
-                )
-            else:
-                pairs = ((window, embed_here(window, bar)) for window in windows)
+            """Embed the sentences from row ``start`` on, and yield the vectors of each shard."""
+            # Sentences of a window are embedded together: batches depend on nothing else.
+            unread = islice(iter(sentences), start, None)
+            windows = iter(lambda: list(islice(unread, shard_rows)), [])
+            bar = progress_bar(total=rows, initial=start, desc="encoding", unit="sentences", show=progress)
+            encoded = self._encode_windows(model, windows, bar)
             done = truncated = 0
-            with bar, closing(pairs):  # ends the cluster, also when a shard cannot be written
-                for window, vectors in pairs:
-                    truncated += count_truncated(model, window, self.prompt)
+            with bar, closing(encoded):  # ends the cluster, also when a shard cannot be written
+                for window, vectors in encoded:
+                    truncated += count_truncated(model, window, self.options.prompt)
                     yield vectors
                     done += len(vectors)
                     bar.update(start + done - bar.n)
             warn_of_truncated(truncated, done, model)
 
-        manifest = Manifest(dtype=self.dtype, normalized=True, model=self.identity, settings=settings, text=text)
-        return write_shards(out, manifest, shards, place=place, overwrite=overwrite)
+        manifest = Manifest(
+            dtype=self.options.dtype,
+            normalized=True,
+            model=self.identity,
+            settings=self._stored_settings(shard_rows),
+            text=summary,
+        )
+        return write_shards(out, manifest, shards, locate=locate, overwrite=overwrite)
+
+    def _encode_windows(
+        self, model: Any, windows: Iterable[list[str]], bar: Any
+    ) -> Generator[tuple[list[str], np.ndarray]]:
+        """Embed windows of sentences here or on a cluster, and yield them in order with their vectors."""
+        options = self.options
+        if options.engine == "ray":
+            yield from embed_on_ray(
+                model.to("cpu").to,
+                windows,
+                batch_size=options.batch_size,
+                prompt=options.prompt,
+                normalize_embeddings=True,
+            )
+            return
+        for window in windows:
+            vectors = embed(
+                model,
+                window,
+                batch_size=options.batch_size,
+                prompt=options.prompt,
+                normalize_embeddings=True,
+                device=options.device,
+                bar=bar,
+            )
+            yield window, vectors
+
+    def _stored_settings(self, shard_rows: int) -> dict[str, Any]:
+        """Return the settings that the manifest of a store has."""
+        settings: dict[str, Any] = {"batch_size": self.options.batch_size, "shard_rows": shard_rows, "prompt": None}
+        settings |= {STORED_NAMES.get(name, name): value for name, value in self.model_settings.items()}
+        if self.language is not None:
+            settings["language"] = self.language
+        return settings
 
 
 def embed_on_ray(

@@ -29,14 +29,16 @@ from st_xling.utils.resumable import ResumableFolder, differences
 from st_xling.utils.signature import sign
 
 MANIFEST = "manifest.json"
-FORMAT, FORMAT_VERSION = "st-xling embedding store", 1
+FORMAT = "st-xling embedding store"
+FORMAT_VERSION = 1
 
 #: Names that ``dtype`` may take. A row of int8 means itself times its scale, a 127th of its
 #: largest coordinate: cosines do not depend on that, so the rounding of the coordinates is all that is lost.
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "int8": torch.int8}
 
 #: Names of the tensors in a safetensors shard.
-TENSOR, SCALES = "embeddings", "scales"
+TENSOR = "embeddings"
+SCALES = "scales"
 
 #: Encoding settings of a model that subtracts a mean of each language, if the languages of the text are named.
 BY_LANGUAGE = {"center": "language"}
@@ -44,7 +46,8 @@ BY_LANGUAGE = {"center": "language"}
 #: Names of encoding settings in a manifest, which has dim and dtype of the vectors as they are stored.
 STORED_NAMES = {"dtype": "computed", "dim": "truncated"}
 
-_SHOWN = 5
+# Rows that an error names.
+_SHOWN_ROWS = 5
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,9 @@ def model_identity(model: Any, name: str | None = None) -> ModelIdentity:
     from st_xling.models.sidecar import model_fingerprint
 
     config = getattr(getattr(model[0], "auto_model", None), "config", None)
-    known = name or model.model_card_data.model_id or getattr(config, "name_or_path", None) or ""
-    return ModelIdentity(str(known), model.model_card_data.base_model_revision or "", model_fingerprint(model))
+    known_name = name or model.model_card_data.model_id or getattr(config, "name_or_path", None) or ""
+    revision = model.model_card_data.base_model_revision or ""
+    return ModelIdentity(str(known_name), revision, model_fingerprint(model))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +133,8 @@ def read_manifest(folder: Path) -> Manifest:
         if (content.pop("format"), content.pop("version")) != (FORMAT, FORMAT_VERSION):
             raise ValueError(f"expected {FORMAT} of version {FORMAT_VERSION}")
         check_choice("dtype", content["dtype"], StoreDtype)
-        shards, text = tuple(content.pop("shards")), TextSummary(**content.pop("text"))
+        shards = tuple(content.pop("shards"))
+        text = TextSummary(**content.pop("text"))
         if not 0 < sum(shards) == text.rows:
             raise ValueError(f"{text.rows} rows, its shards have {sum(shards)}")
         checksums = tuple(content.pop("checksums"))
@@ -188,10 +193,13 @@ class EmbeddingStore:
     ndim = 2
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
-        self.path, self.manifest = path, manifest
-        self.rows, self.dim = manifest.text.rows, manifest.dim
-        self.shape = self.rows, self.dim
-        self.dtype = np.dtype("float16" if manifest.dtype == "float16" else "float32")
+        self.path = path
+        self.manifest = manifest
+        self.rows = manifest.text.rows
+        self.dim = manifest.dim
+        self.shape = (self.rows, self.dim)
+        # int8 is read as float32.
+        self.dtype = np.dtype(np.float16) if manifest.dtype == "float16" else np.dtype(np.float32)
         self._starts = [0, *accumulate(manifest.shards)]
         self._maps: dict[int, tuple[np.ndarray, np.ndarray | None]] = {}
 
@@ -215,11 +223,12 @@ class EmbeddingStore:
             )
         store = cls(folder, read_manifest(folder))
         for number, rows in enumerate(store.manifest.shards):
-            shape = _map_shard(folder / _shard_name(number))[0].shape
-            if shape != (rows, store.dim):
+            shard = folder / _shard_name(number)
+            numbers, _ = _map_shard(shard)
+            if numbers.shape != (rows, store.dim):
                 raise ValueError(
-                    f"{folder / _shard_name(number)}: expected {rows} rows of dim {store.dim}, as {MANIFEST} has them, "
-                    f"got {shape}; write the store again."
+                    f"{shard}: expected {rows} rows of dim {store.dim}, as {MANIFEST} has them, got {numbers.shape}; "
+                    "write the store again."
                 )
         return store
 
@@ -234,9 +243,10 @@ class EmbeddingStore:
         """
         if isinstance(key, slice):
             key = np.arange(*key.indices(self.rows))
-            first, last = self._shard_of(key[[0, -1]]).tolist() if len(key) else (0, -1)
-            if first == last and len(key) == key[-1] - key[0] + 1:
-                return self._read(first, slice(key[0] - self._starts[first], key[-1] + 1 - self._starts[first]))
+            first_shard, last_shard = self._shard_of(key[[0, -1]]).tolist() if len(key) else (0, -1)
+            if first_shard == last_shard and len(key) == key[-1] - key[0] + 1:
+                start = self._starts[first_shard]
+                return self._read(first_shard, slice(key[0] - start, key[-1] + 1 - start))
         indices = np.asarray(key, dtype=np.int64)
         rows = indices.reshape(-1)
         if len(rows) and not (-self.rows <= rows.min() and rows.max() < self.rows):
@@ -246,8 +256,8 @@ class EmbeddingStore:
         # One read a shard, whatever the order of the rows.
         shards = self._shard_of(rows)
         for shard in np.unique(shards).tolist():
-            places = np.flatnonzero(shards == shard)
-            result[places] = self._read(shard, rows[places] - self._starts[shard])
+            positions = np.flatnonzero(shards == shard)
+            result[positions] = self._read(shard, rows[positions] - self._starts[shard])
         return result.reshape(*indices.shape, self.dim)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -274,17 +284,23 @@ class EmbeddingStore:
                     f"{self.path} and write the store again."
                 )
             self._maps[shard] = _map_shard(path)
-        whole, scales = self._maps[shard]
-        return whole[rows] if scales is None else whole[rows] * scales[rows, None]
+        numbers, scales = self._maps[shard]
+        return numbers[rows] if scales is None else numbers[rows] * scales[rows, None]
 
     @property
     def signature(self) -> str:
         """Signature of the vectors."""
-        made, text = self.manifest, self.manifest.text
-        written: dict[str, Any] = {"rows": self.rows, "dim": self.dim, "dtype": made.dtype}
-        written |= {"normalized": "yes" if made.normalized else "no", **made.settings}
+        manifest = self.manifest
+        text = manifest.text
+        parts: dict[str, Any] = {
+            "rows": self.rows,
+            "dim": self.dim,
+            "dtype": manifest.dtype,
+            "normalized": "yes" if manifest.normalized else "no",
+            **manifest.settings,
+        }
         data = f"{','.join(text.files) or 'unnamed'}@{text.sha256[:8] or '?'}"
-        return sign("encode", f"model:{made.model}", data=data, **written)
+        return sign("encode", f"model:{manifest.model}", data=data, **parts)
 
     def check_text(self, sentences: Iterable[str]) -> None:
         """Raise unless row ``i`` was encoded from sentence ``i``, for all rows.
@@ -315,7 +331,7 @@ def write_shards(
     manifest: Manifest,
     shards: Callable[[int], Iterable[Embeddings]],
     *,
-    place: Callable[[int], str] = "row {}".format,
+    locate: Callable[[int], str] = "row {}".format,
     resume: bool = True,
     overwrite: bool = False,
 ) -> EmbeddingStore:
@@ -325,7 +341,7 @@ def write_shards(
         folder: A new or empty folder, or a store.
         manifest: Settings and text, on which a resumed writer must agree; dim and shards are set here.
         shards: Returns the vectors of the next shards, one by one; its argument is the first row of the next one.
-        place: Returns the place of a row, for errors.
+        locate: Returns the place of a row, such as ``file:line``, for errors.
         resume: Resume a half-written store, and return a finished one; ``False`` if equal ones cannot be distinguished.
         overwrite: Remove a finished store, or a half-written one of something else, first.
     Raises:
@@ -334,17 +350,19 @@ def write_shards(
         OSError: For a full disk. Complete shards remain, and the same call resumes.
     """
     check_choice("dtype", manifest.dtype, StoreDtype)
-    path, task = Path(folder), manifest.task
+    path = Path(folder)
+    task = manifest.task
     instead = "replace it with overwrite (--overwrite), or choose another folder"
     with ResumableFolder(path, name="the store", instead=instead) as work:
-        if (path / MANIFEST).is_file() and not overwrite:
+        is_finished = (path / MANIFEST).is_file()
+        if is_finished and not overwrite:
             unlike = differences(read_manifest(path).task, task)
             if unlike or not resume:
                 why = f" of something else ({'; '.join(unlike)})" if unlike else ""
                 raise ValueError(f"{path} contains a finished store{why}; {instead}.")
             work.record.unlink(missing_ok=True)
             return EmbeddingStore.open(path)
-        if (path / MANIFEST).is_file():
+        if is_finished:
             work.start(task)
             for shard in path.glob("shard-*.safetensors"):
                 shard.unlink()
@@ -352,28 +370,42 @@ def write_shards(
         if work.begin(task, overwrite=overwrite) and not resume:
             work.clear()
             work.start(task)
-        steps, done, dim = work.steps, list[int](), 0
-        while (step := steps.get(_shard_name(len(done)))) is not None:
-            done.append(step["rows"])
-            dim = step["dim"]
         try:
-            for rows in shards(sum(done)):
-                file = _shard_name(len(done))
-                tensors = _rounded(rows, manifest.dtype, place, sum(done))
-                size, dim = tensors[TENSOR].shape
-                with work.writing(file, file, checksum=True, rows=size, dim=dim) as temporary:
-                    save_file(tensors, temporary)
-                done.append(size)
+            shard_rows, dim = _write_missing_shards(work, shards, manifest.dtype, locate)
         except ValueError:
             work.remove()  # vectors of another text or model are needed
             raise
-        # Last of all: a folder without a manifest is no store.
-        checksums = [work.steps[_shard_name(number)]["crc32"] for number in range(len(done))]
+        checksums = [work.steps[_shard_name(number)]["crc32"] for number in range(len(shard_rows))]
         content = {"format": FORMAT, "version": FORMAT_VERSION, **asdict(replace(manifest, dim=dim))}
-        content |= {"shards": done, "checksums": checksums}
+        content["shards"] = shard_rows
+        content["checksums"] = checksums
+        # Last of all: a folder without a manifest is no store.
         write_json(path / MANIFEST, content, indent=1)
         work.record.unlink()
     return EmbeddingStore.open(path)
+
+
+def _write_missing_shards(
+    work: ResumableFolder,
+    shards: Callable[[int], Iterable[Embeddings]],
+    dtype: StoreDtype,
+    locate: Callable[[int], str],
+) -> tuple[list[int], int]:
+    """Write the shards that are not finished; returns the number of rows of each shard, and the dimension."""
+    steps = work.steps
+    shard_rows: list[int] = []
+    dim = 0
+    while (step := steps.get(_shard_name(len(shard_rows)))) is not None:
+        shard_rows.append(step["rows"])
+        dim = step["dim"]
+    for vectors in shards(sum(shard_rows)):
+        file = _shard_name(len(shard_rows))
+        tensors = _shard_tensors(vectors, dtype, locate, sum(shard_rows))
+        rows, dim = tensors[TENSOR].shape
+        with work.writing(file, file, checksum=True, rows=rows, dim=dim) as temporary:
+            save_file(tensors, temporary)
+        shard_rows.append(rows)
+    return shard_rows, dim
 
 
 def write_store(
@@ -412,7 +444,7 @@ def write_store(
     return write_shards(folder, Manifest(dtype=dtype, text=text), shards, resume=False, overwrite=overwrite)
 
 
-def _rounded(rows: Embeddings, dtype: str, place: Callable[[int], str], start: int) -> dict[str, Tensor]:
+def _shard_tensors(rows: Embeddings, dtype: StoreDtype, locate: Callable[[int], str], start: int) -> dict[str, Tensor]:
     """Return the tensors of a shard that begins with row ``start`` and holds these vectors in ``dtype``.
 
     Raises:
@@ -424,26 +456,30 @@ def _rounded(rows: Embeddings, dtype: str, place: Callable[[int], str], start: i
         raise ValueError(
             f"expected floating-point vectors of shape (rows, dim): got {vectors.dtype}, {tuple(vectors.shape)}."
         )
-    _check_vectors(
-        vectors, place, start, "fix or drop these sentences, or check the model and the precision it runs in"
-    )
+    remedy = "fix or drop these sentences, or check the model and the precision it runs in"
+    _check_vectors(vectors, locate, start, remedy)
     if dtype == "int8":
         scales = vectors.abs().amax(dim=1).div(127).float()
-        tensors = {TENSOR: (vectors / scales[:, None]).round().clamp(-127, 127).to(torch.int8), SCALES: scales}
-        vectors = tensors[TENSOR] * scales[:, None]
+        numbers = (vectors / scales[:, None]).round().clamp(-127, 127).to(torch.int8)
+        tensors = {TENSOR: numbers, SCALES: scales}
+        stored = numbers * scales[:, None]
     else:
-        vectors = vectors.to(DTYPES[dtype]).contiguous()
-        tensors = {TENSOR: vectors}
-    _check_vectors(vectors, place, start, f"{dtype} cannot hold them: normalize the vectors, or write float32")
+        stored = vectors.to(DTYPES[dtype]).contiguous()
+        tensors = {TENSOR: stored}
+    _check_vectors(stored, locate, start, f"{dtype} cannot hold them: normalize the vectors, or write float32")
     return tensors
 
 
-def _check_vectors(vectors: Tensor, place: Callable[[int], str], start: int, remedy: str) -> None:
-    bad = ~torch.isfinite(vectors).all(dim=1)
+def _check_vectors(vectors: Tensor, locate: Callable[[int], str], start: int, remedy: str) -> None:
+    """Raise ``ValueError`` for vectors that are NaN, infinite or zero, with the places of the first rows."""
+    is_finite = torch.isfinite(vectors).all(dim=1)
+    is_zero = is_finite & ~vectors.any(dim=1)
     faults = []
-    for name, mask in {"NaN or infinite": bad, "only zeros": ~bad & ~vectors.any(dim=1)}.items():
-        if numbers := torch.nonzero(mask).flatten().tolist():
-            more = f" and {len(numbers) - _SHOWN} more" if len(numbers) > _SHOWN else ""
-            faults.append(f"{name} in {', '.join(place(start + row) for row in numbers[:_SHOWN])}{more}")
+    for name, mask in (("NaN or infinite", ~is_finite), ("only zeros", is_zero)):
+        rows = torch.nonzero(mask).flatten().tolist()
+        if rows:
+            places = ", ".join(locate(start + row) for row in rows[:_SHOWN_ROWS])
+            others = f" and {len(rows) - _SHOWN_ROWS} more" if len(rows) > _SHOWN_ROWS else ""
+            faults.append(f"{name} in {places}{others}")
     if faults:
         raise ValueError(f"expected finite vectors of non-zero length: got {' and '.join(faults)}; {remedy}.")

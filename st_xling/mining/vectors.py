@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -91,12 +91,14 @@ class PrecomputedEmbeddings:
         return None if self.store is None else self.store.manifest.model
 
     @property
-    def way(self) -> dict[str, str]:
-        """Encoding settings, as :func:`~st_xling.models.view.model_options` returns them; empty for an array."""
-        settings = {} if self.store is None else self.store.manifest.settings
+    def model_settings(self) -> dict[str, str]:
+        """How the model was used, as :func:`~st_xling.models.view.model_options` returns it; empty for an array."""
+        if self.store is None:
+            return {}
         names = {stored: name for name, stored in STORED_NAMES.items()}
         others = ("batch_size", "shard_rows", "language")
-        return {names.get(name, name): value for name, value in settings.items() if value and name not in others}
+        stored_settings = self.store.manifest.settings.items()
+        return {names.get(name, name): value for name, value in stored_settings if value and name not in others}
 
     def check(self, text: Any) -> None:
         """Raise unless row ``i`` of a store was encoded from sentence ``i``."""
@@ -105,7 +107,19 @@ class PrecomputedEmbeddings:
 
 
 #: Provider of each side's vectors, by side.
-VectorMakers: TypeAlias = "dict[str, Encoder | PrecomputedEmbeddings]"
+VectorProviders: TypeAlias = "dict[str, Encoder | PrecomputedEmbeddings]"
+
+
+class _Origin(NamedTuple):
+    """What made some vectors.
+
+    Attributes:
+        model: The model.
+        settings: How it was used; ``None`` if that is not known.
+    """
+
+    model: ModelIdentity
+    settings: dict[str, str] | None
 
 
 def vectors_from(
@@ -115,7 +129,7 @@ def vectors_from(
     *,
     languages: Mapping[str, str | None],
     embeds: bool = False,
-) -> tuple[VectorMakers, dict[str, Encoder]]:
+) -> tuple[VectorProviders, dict[str, Encoder]]:
     """Open the embeddings of each side; sides without embeddings are encoded.
 
     Args:
@@ -130,70 +144,97 @@ def vectors_from(
         ValueError: If a side has neither; for vectors of several models, prompts, ways to center or types of
             computation, or centered by another language; as :meth:`PrecomputedEmbeddings.open`.
     """
-    missing = [side for side, own in embeddings.items() if own is None]
+    missing = [side for side, precomputed in embeddings.items() if precomputed is None]
     if encoder is None and missing:
         raise ValueError(
             f"expected a model or embeddings for the {' and the '.join(missing)} side: got neither; pass model "
             f"(--model) or {missing[0]}_embeddings (--{missing[0]}-embeddings)."
         )
-    makers: VectorMakers = {}
-    made: dict[str, tuple[ModelIdentity, dict[str, str] | None]] = {}
-    for side, given in embeddings.items():
-        if given is None:
+    providers: VectorProviders = {}
+    origins: dict[str, _Origin] = {}
+    for side, precomputed in embeddings.items():
+        if precomputed is None:
             continue
-        makers[side] = maker = PrecomputedEmbeddings.open(given, rows=rows[side])
-        if maker.store is not None:
-            stored = maker.store.manifest
-            named, own = languages[side], stored.settings.get("language")
-            if named and own and canonical_language(named) != canonical_language(own):
-                raise ValueError(
-                    f"embeddings of the {side} text must be centered by the mean of its language, {named}: got "
-                    f"{maker.path}, centered by that of {own}; encode it again with --language {named}."
-                )
-            made[str(maker.path)] = stored.model, maker.way if "prompt" in stored.settings else None
+        opened = PrecomputedEmbeddings.open(precomputed, rows=rows[side])
+        providers[side] = opened
+        if opened.store is not None:
+            _check_language(opened, opened.store, side, languages[side])
+            settings = opened.store.manifest.settings
+            known_settings = opened.model_settings if "prompt" in settings else None
+            origins[str(opened.path)] = _Origin(opened.store.manifest.model, known_settings)
     encoders: dict[str, Encoder] = {}
     if encoder is not None:
-        embedded = {side: languages[side] for side in languages if embeds or side in missing}
-        encoders = encoder.in_languages(embedded)
-        made["the model"] = encoder.identity, next(iter(encoders.values())).way if encoders else None
-        makers |= {side: encoders[side] for side in missing}
-    _check_alike(made)
-    if words := ", ".join(f"{side} {one.language}" for side, one in encoders.items() if one.language):
-        logger.info("text is centered by the mean of its language: %s", words)
-    return {side: makers[side] for side in embeddings}, encoders
+        encoders = encoder.in_languages({side: languages[side] for side in languages if embeds or side in missing})
+        model_settings = next((side_encoder.model_settings for side_encoder in encoders.values()), None)
+        origins["the model"] = _Origin(encoder.identity, model_settings)
+        providers |= {side: encoders[side] for side in missing}
+    _check_alike(origins)
+    centered = [f"{side} {encoder.language}" for side, encoder in encoders.items() if encoder.language]
+    if centered:
+        logger.info("text is centered by the mean of its language: %s", ", ".join(centered))
+    return {side: providers[side] for side in embeddings}, encoders
 
 
-def _check_alike(made: dict[str, tuple[ModelIdentity, dict[str, str] | None]]) -> None:
+def _check_language(embeddings: PrecomputedEmbeddings, store: EmbeddingStore, side: str, named: str | None) -> None:
+    """Raise ``ValueError`` if a store is centered by the mean of another language than the one named for its text."""
+    centered_by = store.manifest.settings.get("language")
+    if named and centered_by and canonical_language(named) != canonical_language(centered_by):
+        raise ValueError(
+            f"embeddings of the {side} text must be centered by the mean of its language, {named}: got "
+            f"{embeddings.path}, centered by that of {centered_by}; encode it again with --language {named}."
+        )
+
+
+def _check_alike(origins: Mapping[str, _Origin]) -> None:
     """Raise unless all vectors were made by the same model in the same way: cosines between others mean nothing.
 
     Args:
-        made: Model of each source of vectors, by name, and its encoding settings if they are known.
+        origins: What made the vectors, by their name in errors.
     """
-    usual = {"dtype": "float32", "backend": "torch"}
-    for (first, (one, way)), (second, (other, another)) in combinations(made.items(), 2):
-        unlike = [] if one.fingerprint == other.fingerprint else [f"{one} and {other}"]
-        if way is not None and another is not None:
-            for name in ("prompt", "dtype", "backend", "center"):
-                own, theirs = (settings.get(name, usual.get(name, "none")) for settings in (way, another))
-                unlike += [f"{name} {own!r} and {theirs!r}"] if own != theirs else []
+    for (name, origin), (other_name, other) in combinations(origins.items(), 2):
+        unlike = _differences(origin, other)
         if unlike:
             by_names = any(text.startswith("center") for text in unlike)
             instead = ", or name both languages (--source-language, --target-language)" if by_names else ""
             raise ValueError(
-                f"both sides must be encoded by the same model in the same way: got {', '.join(unlike)} for {first} "
-                f"and {second}; encode one of them again{instead}."
+                f"both sides must be encoded by the same model in the same way: got {', '.join(unlike)} for {name} "
+                f"and {other_name}; encode one of them again{instead}."
             )
 
 
-def encoding_settings(makers: VectorMakers) -> dict[str, str]:
-    """Return the encoding settings of both sides; where they differ, both values."""
-    source, target = (maker.way for maker in makers.values())
-    both = {name: (source.get(name, "none"), target.get(name, "none")) for name in {**source, **target}}
-    return {name: " and ".join(dict.fromkeys(values)) for name, values in both.items()}
+def _differences(origin: _Origin, other: _Origin) -> list[str]:
+    """Name what differs in the models of vectors and in how they were used, with both values."""
+    differences = []
+    if origin.model.fingerprint != other.model.fingerprint:
+        differences.append(f"{origin.model} and {other.model}")
+    if origin.settings is None or other.settings is None:
+        return differences
+    defaults = {"prompt": "none", "dtype": "float32", "backend": "torch", "center": "none"}
+    for name, default in defaults.items():
+        value = origin.settings.get(name, default)
+        other_value = other.settings.get(name, default)
+        if value != other_value:
+            differences.append(f"{name} {value!r} and {other_value!r}")
+    return differences
 
 
-def model_names(makers: VectorMakers) -> str:
+def encoding_settings(providers: VectorProviders) -> dict[str, str]:
+    """Return how the models of both sides are used; where they differ, both values."""
+    source, target = (provider.model_settings for provider in providers.values())
+    settings = {}
+    for name in {**source, **target}:
+        values = (source.get(name, "none"), target.get(name, "none"))
+        settings[name] = " and ".join(dict.fromkeys(values))
+    return settings
+
+
+def model_names(providers: VectorProviders) -> str:
     """Return the models of the vectors for a signature: with their hashes, or the file if the model is unknown."""
-    names = (str(maker.identity or maker.name) for maker in makers.values())
-    # Signatures are published, so only the last part of a path is named.
-    return ",".join(dict.fromkeys(PurePath(name).name if name.startswith(("/", "~")) else name for name in names))
+    names = []
+    for provider in providers.values():
+        name = str(provider.identity or provider.name)
+        # Signatures are published, so only the last part of a path is named.
+        if name.startswith(("/", "~")):
+            name = PurePath(name).name
+        names.append(name)
+    return ",".join(dict.fromkeys(names))

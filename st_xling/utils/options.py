@@ -10,6 +10,7 @@ import logging
 import math
 import types
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -101,7 +102,9 @@ def check_listed(name: str, value: Any, kind: type, instead: str) -> None:
 def helpful_arguments(function: Function, explain: Callable[[str, Any], str | None] | None = None) -> Function:
     """Let an unknown keyword, and a positional argument that must be named, raise ``TypeError`` with the right name.
 
-    Python's own message names neither the nearest keyword nor what to pass instead.
+    Python's own message names neither the nearest keyword nor what to pass instead. Options in a dataclass that is a
+    default, such as ``search=SearchOptions()``, are named, too: ``k=8`` is an error that names
+    ``search=SearchOptions(k=...)``.
 
     Args:
         function: Function to wrap.
@@ -111,13 +114,33 @@ def helpful_arguments(function: Function, explain: Callable[[str, Any], str | No
     parameters = inspect.signature(function).parameters
     positional = [name for name, entry in parameters.items() if entry.kind is entry.POSITIONAL_OR_KEYWORD]
     named = [name for name in parameters if name not in positional]
+    option_classes: dict[str, Any] = {
+        name: type(entry.default) for name, entry in parameters.items() if is_dataclass(entry.default)
+    }
+    passed_in: dict[str, str] = {}
+    for name, kind in option_classes.items():
+        passed_in |= {field.name: f"{name}={kind.__name__}({field.name}=...)" for field in fields(kind)}
+
+    def hint_at(name: str, value: Any) -> str:
+        where = explain(name, value) if explain is not None else None
+        if where is None and name in passed_in:
+            where = f"pass {passed_in[name]}"
+        if where is not None:
+            return f": {where}"
+        names = [*parameters, *passed_in]
+        close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+        if close and close[0] in passed_in:
+            return f"; did you mean {passed_in[close[0]]}?"
+        return nearest_name(name, names)
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
         for name in sorted(kwargs.keys() - parameters.keys()):
-            where = explain(name, kwargs[name]) if explain is not None else None
-            hint = nearest_name(name, parameters) if where is None else f": {where}"
-            raise TypeError(f"{function.__name__}() has no argument {name!r}{hint}")
+            raise TypeError(f"{function.__name__}() has no argument {name!r}{hint_at(name, kwargs[name])}")
+        for name, kind in option_classes.items():
+            if not isinstance(kwargs.get(name, parameters[name].default), kind):
+                got = type(kwargs[name]).__name__
+                raise TypeError(f"{function.__name__}() takes {name}={kind.__name__}(...): got {got}")
         if len(args) > len(positional):
             raise TypeError(
                 f"{function.__name__}() takes {', '.join(positional)}; pass other arguments by name, such as "

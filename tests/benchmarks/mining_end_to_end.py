@@ -60,13 +60,14 @@ def two_searches(folder: Path, name: str) -> None:
 
 def ours(folder: Path, name: str, *, filtered: bool) -> None:
     """``st-xling mine`` without its start: the call that it makes."""
-    from st_xling.mining import FilterOptions, mine_texts
+    from st_xling.mining import FilterOptions, SearchOptions, mine_texts
 
     languages = dict(zip(("source_language", "target_language"), name.split("-"))) if name in SETS else {}
     filters = FilterOptions(**languages) if filtered else FilterOptions(disable=["all"])
     files = {f"{side}_embeddings": folder / f"{name}.{side}.npy" for side in ("source", "target")}
     out = folder / f"{name}.{'filtered' if filtered else 'ours'}"
-    mine_texts(folder / f"{name}.source", folder / f"{name}.target", out, **files, k=K, filters=filters)
+    search = SearchOptions(k=K)
+    mine_texts(folder / f"{name}.source", folder / f"{name}.target", out, **files, search=search, filters=filters)
 
 
 def read(run: Run, name: str) -> tuple[list[str], list[str], list[tuple[int, int]]]:

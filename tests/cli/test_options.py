@@ -19,7 +19,7 @@ from st_xling.data.retrieval import load_retrieval_specs
 from st_xling.evaluation import BuccEvaluator, xsim_by_language
 from st_xling.evaluation.compare import compare_models
 from st_xling.evaluation.retrieval import RetrievalEvaluator
-from st_xling.mining import align_texts, encode, mine_texts, score_texts
+from st_xling.mining import EncodingOptions, SearchOptions, align_texts, encode, mine_texts, score_texts
 from st_xling.models.slim import slim_model
 from st_xling.reranking import search_texts
 from st_xling.training import recipe_names
@@ -79,10 +79,10 @@ def test_usage_errors(words: str, named: str, capsys: pytest.CaptureFixture[str]
 
 
 CALLED: dict[str, list[Callable[..., Any]]] = {
-    "encode": [encode],
-    "mine": [mine_texts],
-    "score": [score_texts],
-    "align-documents": [align_texts],
+    "encode": [encode, EncodingOptions],
+    "mine": [mine_texts, SearchOptions, EncodingOptions],
+    "score": [score_texts, SearchOptions, EncodingOptions],
+    "align-documents": [align_texts, EncodingOptions],
     "search": [search_texts],
     "slim": [slim_model],
     "evaluate bucc": [BuccEvaluator.from_spec],

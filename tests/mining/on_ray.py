@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.mining import EmbeddingStore, encode, find_neighbors
+from st_xling.mining import EmbeddingStore, EncodingOptions, encode, find_neighbors
 from st_xling.mining.encoding import embed_on_ray
 from st_xling.mining.ray import run_on_ray
 from st_xling.mining.search import find
@@ -96,7 +96,8 @@ def same_result(folder: Path) -> None:
         options = {"method": method, "shard_rows": SHARD_ROWS, "engine": "ray", "state_folder": folder / method}
         save(folder / f"files {method}.npz", find_neighbors(store, other, **options))
     save(folder / "arrays.npz", find_neighbors(store[:], other[:], engine="ray"))
-    encode(str(folder / "encoder"), folder / "text", folder / "on ray", batch_size=16, shard_rows=20, engine="ray")
+    encoding = EncodingOptions(batch_size=16, engine="ray")
+    encode(str(folder / "encoder"), folder / "text", folder / "on ray", encoding=encoding, shard_rows=20)
     (folder / "target" / "shard-000000.safetensors").unlink()
     try:
         find_neighbors(store, other, engine="ray")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from st_xling.mining import Calibration, calibrate, mine
-from st_xling.mining.calibration import StackedRows, _right_among_kept, _translated, select_known_pairs
+from st_xling.mining.calibration import StackedRows, _precision, _translated_share, select_known_pairs
 
 
 def translations(rows, random, noise, dim=16):
@@ -87,11 +87,11 @@ def test_estimates_are_inside_their_intervals(known):
 def test_formula_by_hand():
     """Pairs found 0.8, kept wrongly 0.1, distractors kept 0.1; of the text 0.5 = 0.5 * 0.9 + 0.5 * 0.1 is kept."""
     shares = np.array([0.8]), np.array([0.1]), np.array([0.1])
-    assert _translated(*shares, np.array([0.5])).tolist() == pytest.approx([0.5], rel=1e-9)
-    assert _right_among_kept(*shares, np.array([0.5])).tolist() == pytest.approx([0.4 / 0.5], rel=1e-9)
-    assert _translated(*shares, np.array([0.1])).tolist() == [0.0]
-    assert _translated(*shares, np.array([0.95])).tolist() == [1.0]
-    assert _translated(np.array([0.2]), np.array([0.1]), np.array([0.5]), np.array([0.3])).tolist() == [0.0]
+    assert _translated_share(*shares, np.array([0.5])).tolist() == pytest.approx([0.5], rel=1e-9)
+    assert _precision(*shares, np.array([0.5])).tolist() == pytest.approx([0.4 / 0.5], rel=1e-9)
+    assert _translated_share(*shares, np.array([0.1])).tolist() == [0.0]
+    assert _translated_share(*shares, np.array([0.95])).tolist() == [1.0]
+    assert _translated_share(np.array([0.2]), np.array([0.1]), np.array([0.5]), np.array([0.3])).tolist() == [0.0]
 
 
 def test_choosing():

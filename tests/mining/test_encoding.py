@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from st_xling.mining import encode
+from st_xling.mining import EncodingOptions, encode
 from st_xling.mining.vectors import vectors_from
 from st_xling.models.encoding import encode as embed
+from st_xling.utils.options import StoreDtype
 from tests.conftest import PAIRS
 from tests.mining.test_store import contents
 
@@ -28,12 +29,12 @@ def text(tmp_path: Path) -> Path:
 
 
 def test_a_prompt_is_put_before(model: Any, text: Path, tmp_path: Path) -> None:
-    store = encode(model, text, tmp_path / "s", prompt="query: ", batch_size=32)
+    store = encode(model, text, tmp_path / "s", encoding=EncodingOptions(prompt="query: ", batch_size=32))
     expected = model.encode(SENTENCES, prompt="query: ", normalize_embeddings=True)
     np.testing.assert_allclose(store[:], expected, atol=1e-5)
     assert "|prompt:query: |" in store.signature
     with pytest.raises(ValueError, match="prompt was query: , is now None"):
-        encode(model, text, tmp_path / "s", batch_size=32)
+        encode(model, text, tmp_path / "s", encoding=EncodingOptions(batch_size=32))
 
 
 def test_a_finished_store_is_left_alone(model: Any, text: Path, tmp_path: Path) -> None:
@@ -45,15 +46,14 @@ def test_a_finished_store_is_left_alone(model: Any, text: Path, tmp_path: Path) 
     assert {path.name: path.stat().st_mtime_ns for path in out.iterdir()} == before
 
 
-@pytest.mark.parametrize("name", ["batch_size", "shard_rows"])
-def test_numbers_below_one(name: str, model: Any, text: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be at least 1: got 0"):
-        encode(model, text, tmp_path / "s", **{name: 0})
+def test_numbers_below_one(model: Any, text: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="shard_rows must be at least 1: got 0"):
+        encode(model, text, tmp_path / "s", shard_rows=0)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_rows_are_the_model_s_vectors(dtype: str, model: Any, text: Path, tmp_path: Path) -> None:
-    store = encode(model, text, tmp_path / "s", dtype=dtype, batch_size=16, shard_rows=100)
+def test_rows_are_the_model_s_vectors(dtype: StoreDtype, model: Any, text: Path, tmp_path: Path) -> None:
+    store = encode(model, text, tmp_path / "s", encoding=EncodingOptions(dtype=dtype, batch_size=16), shard_rows=100)
     assert store.manifest.shards == (100, 100, 100, 100, 80)
     expected = model.encode(SENTENCES, normalize_embeddings=True)
     np.testing.assert_allclose(store[:], expected, atol=1e-5 if dtype == "float32" else 1e-3)
@@ -68,14 +68,20 @@ def test_long_sentences_and_blank_lines_are_counted(model: Any, tmp_path: Path, 
     (tmp_path / "text").write_text("short\n" * 5 + " \n" + "word " * 200 + "\n", encoding="utf-8")
     for prompt, longer in ((None, 1), ("word " * 200, 7)):
         caplog.clear()
-        store = encode(model, tmp_path / "text", tmp_path / f"{longer}.store", prompt=prompt, shard_rows=2)
+        store = encode(
+            model,
+            tmp_path / "text",
+            tmp_path / f"{longer}.store",
+            encoding=EncodingOptions(prompt=prompt),
+            shard_rows=2,
+        )
         assert f"{longer} of 7 sentences are longer than the model's maximum of " in caplog.text
         assert "1 lines without a sentence, kept" in caplog.text and store.manifest.text.blank_rows == [5]
 
 
 def test_a_full_disk(model: Any, text: Path, tmp_path: Path) -> None:
     """The kernel refuses bytes of a shard; then it has room, and the same call ends."""
-    options: dict[str, Any] = {"shard_rows": 20, "batch_size": 16}
+    options: dict[str, Any] = {"shard_rows": 20, "encoding": EncodingOptions(batch_size=16)}
     whole, out = encode(model, text, tmp_path / "whole", **options), tmp_path / "out"
     size = (whole.path / "shard-000000.safetensors").stat().st_size
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -100,8 +106,8 @@ def test_another_command_is_refused(model: Any, make_model: Callable[..., Any], 
     others: list[tuple[Any, str, dict[str, Any], str]] = [
         (model, as_it_was[:-9] + "other\n", {}, "text was"),
         (model, as_it_was + "Noch einer.\n", {}, "rows was 480, is now 481"),
-        (model, as_it_was, {"dtype": "float16"}, "dtype was float32, is now float16"),
-        (model, as_it_was, {"batch_size": 8}, "batch_size was None, is now 8"),
+        (model, as_it_was, {"encoding": EncodingOptions(dtype="float16")}, "dtype was float32, is now float16"),
+        (model, as_it_was, {"encoding": EncodingOptions(batch_size=8)}, "batch_size was None, is now 8"),
         (changed, as_it_was, {}, r"model was \w{8}, is now \w{8}"),
         (shorter, as_it_was, {}, r"model was \w{8}, is now \w{8}"),
     ]
@@ -120,7 +126,7 @@ def test_vectors_of_other_types_and_prompts_are_not_mixed(
     made = {
         "plain": encode(model, text, tmp_path / "plain"),
         "half": encode(make_model().bfloat16(), text, tmp_path / "half"),
-        "prompted": encode(model, text, tmp_path / "prompted", prompt="x "),
+        "prompted": encode(model, text, tmp_path / "prompted", encoding=EncodingOptions(prompt="x ")),
     }
     assert "|computed:bfloat16|" in made["half"].signature and "computed" not in made["plain"].signature
     np.testing.assert_allclose(made["half"][:], made["plain"][:], atol=0.02)

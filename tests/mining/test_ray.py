@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from st_xling.mining import EmbeddingStore, encode, find_neighbors, write_store
+from st_xling.mining import EmbeddingStore, EncodingOptions, encode, find_neighbors, write_store
 from st_xling.mining.search.find import check_search
 from tests.mining.on_ray import METHODS, NAMES, SHARD_ROWS, embedded_here, stores
 from tests.mining.search.test_exact import embeddings
@@ -69,7 +69,13 @@ def test_a_local_cluster_gives_the_same_result(folder: Path) -> None:
         ]
         assert indexes[0] == indexes[1] and len(indexes[0]) == (0 if method == "exact" else 7)
     assert any((one.indices != other.indices).any() for one, other in zip(here, exact))
-    encode(str(folder / "encoder"), folder / "text", folder / "local", batch_size=16, shard_rows=20)
+    encode(
+        str(folder / "encoder"),
+        folder / "text",
+        folder / "local",
+        encoding=EncodingOptions(batch_size=16),
+        shard_rows=20,
+    )
     here, there = (EmbeddingStore.open(folder / name) for name in ("local", "on ray"))
     assert here.manifest == there.manifest
     np.testing.assert_allclose(here[:], there[:], rtol=0, atol=1e-6)

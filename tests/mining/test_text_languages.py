@@ -10,7 +10,7 @@ import pytest
 from st_xling.cli import main
 from st_xling.data.pairs import pair_dataset
 from st_xling.data.sides import check_sides
-from st_xling.mining import FilterOptions, MiningText, align_texts, encode, mine_texts, score_texts
+from st_xling.mining import FilterOptions, MiningText, SearchOptions, align_texts, encode, mine_texts, score_texts
 from st_xling.mining.text_languages import WrongLanguage, check_text_languages, language_in_name, named_or_found
 
 GERMAN = [
@@ -79,7 +79,7 @@ def test_texts_whose_pairs_are_all_rejected(tmp_path: Path) -> None:
         tmp_path / "out.tsv",
         source_embeddings=vectors,
         target_embeddings=vectors,
-        k=2,
+        search=SearchOptions(k=2),
         threshold="estimated",
         filters=FilterOptions(source_language="en", target_language="de"),
     )

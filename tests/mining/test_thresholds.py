@@ -255,8 +255,18 @@ def test_a_run_uses_the_published_threshold(
     [
         ({}, {}, "it has none", logging.INFO),
         ({"fr-en": published(99.0)}, {}, "it has one for fr-en, none for de-en", logging.WARNING),
-        ({"de-en": published(99.0)}, {"k": 3}, "that of de-en is for k 4, not 3", logging.WARNING),
-        ({"de-en": published(99.0)}, {"prompt": "query: "}, "prompt default, not query: ", logging.WARNING),
+        (
+            {"de-en": published(99.0)},
+            {"search": mining.SearchOptions(k=3)},
+            "that of de-en is for k 4, not 3",
+            logging.WARNING,
+        ),
+        (
+            {"de-en": published(99.0)},
+            {"encoding": mining.EncodingOptions(prompt="query: ")},
+            "prompt default, not query: ",
+            logging.WARNING,
+        ),
     ],
 )
 def test_a_mismatch_is_logged_or_an_error(

@@ -17,22 +17,32 @@ import logging
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from st_xling.mining.documents import DocumentSide, align_sides, check_max_size, overlap_texts, split_sentences
+from st_xling.mining.documents import (
+    DocumentSide,
+    Means,
+    SentenceGroup,
+    align_sides,
+    check_max_size,
+    overlap_texts,
+    split_sentences,
+)
 from st_xling.mining.encoding import Encoder
 from st_xling.mining.filters import FilterOptions, PairFilters, identify_languages
+from st_xling.mining.options import EncodingOptions
 from st_xling.mining.pipeline.work import (
     REJECTS,
     Report,
-    default_device,
+    SideLanguages,
+    WritePair,
+    on_default_device,
     open_work,
     pair_writer,
     resolve_format,
@@ -44,7 +54,7 @@ from st_xling.mining.text_languages import check_text_languages, named_or_found
 from st_xling.utils.identify import main_language
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.languages import UNKNOWN
-from st_xling.utils.options import AlignmentFormat, StoreDtype, check_choice, check_number, helpful_arguments
+from st_xling.utils.options import AlignmentFormat, check_choice, check_number, helpful_arguments
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, work_path
 from st_xling.utils.signature import name_of
@@ -54,6 +64,7 @@ from st_xling.utils.text import ParallelTextError, is_blank
 logger = logging.getLogger(__name__)
 
 _SIDES = ("source", "target")
+_PAIRS_FILE = "pairs"
 # A language at the end of a file's name, which is not part of the name that two documents share.
 _LANGUAGE_TAG = re.compile(r"[._-][A-Za-z]{2,3}(?:[_-][A-Za-z]{2,4})?$")
 
@@ -101,11 +112,20 @@ class _Document(NamedTuple):
         """Lines that are not blank."""
         return list(filter(None, self.lines))
 
-    def groups(self, groups: Sequence[Sequence[int]], several: bool) -> tuple[list[list[str]], list[str]]:
-        """Return ids and texts of groups of lines; ids have the name of the file if there are several documents."""
-        name = f"{Path(self.file).name}:" if several else ""
-        ids = [[f"{name}{row + 1}" for row in rows] for rows in groups]
-        return ids, [" ".join(self.lines[row] for row in rows) for rows in groups]
+    def group_ids(self, groups: Sequence[Sequence[int]], *, with_file: bool) -> list[list[str]]:
+        """Return the ids of groups of lines: their numbers, after the name of the file where that is wanted."""
+        prefix = f"{Path(self.file).name}:" if with_file else ""
+        ids = []
+        for rows in groups:
+            ids.append([f"{prefix}{row + 1}" for row in rows])
+        return ids
+
+    def group_texts(self, groups: Sequence[Sequence[int]]) -> list[str]:
+        """Return the texts of groups of lines, joined by spaces."""
+        texts = []
+        for rows in groups:
+            texts.append(" ".join(self.lines[row] for row in rows))
+        return texts
 
 
 def pair_documents(source_dir: str | Path, target_dir: str | Path) -> tuple[list[tuple[str, str]], list[str]]:
@@ -119,27 +139,33 @@ def pair_documents(source_dir: str | Path, target_dir: str | Path) -> tuple[list
     Raises:
         ValueError: If two files of a folder have the same name, or no file has a partner.
     """
-    named: list[dict[str, str]] = []
-    for folder in (Path(source_dir), Path(target_dir)):
-        files: dict[str, str] = {}
-        for path in sorted(folder.rglob("*")):
-            if not path.is_file() or path.name.startswith("."):
-                continue
-            relative = path.relative_to(folder)
-            stem = _LANGUAGE_TAG.sub("", relative.name.split(".")[0])
-            name = (relative.parent / stem).as_posix()
-            if name in files:
-                raise ValueError(f"{files[name]} and {path} have the same name, {name}: rename one.")
-            files[name] = str(path)
-        named.append(files)
-    both = [name for name in named[0] if name in named[1]]
-    if not both:
+    sources = _files_by_name(Path(source_dir))
+    targets = _files_by_name(Path(target_dir))
+    shared_names = [name for name in sources if name in targets]
+    if not shared_names:
+        some_names = [", ".join([*files][:3]) or "none" for files in (sources, targets)]
         raise ValueError(
             f"expected documents of the same names in {source_dir} and {target_dir}, such as 1.txt in both, or "
-            f"1.de.txt and 1.en.txt; got {' and '.join(', '.join([*files][:3]) or 'none' for files in named)}."
+            f"1.de.txt and 1.en.txt; got {' and '.join(some_names)}."
         )
-    alone = [file for files, other in (named, named[::-1]) for name, file in files.items() if name not in other]
-    return [(named[0][name], named[1][name]) for name in both], alone
+    without_partner = [file for name, file in sources.items() if name not in targets]
+    without_partner += [file for name, file in targets.items() if name not in sources]
+    return [(sources[name], targets[name]) for name in shared_names], without_partner
+
+
+def _files_by_name(folder: Path) -> dict[str, str]:
+    """Return the files of a folder by the names by which documents are paired."""
+    files: dict[str, str] = {}
+    for path in sorted(folder.rglob("*")):
+        if not path.is_file() or path.name.startswith("."):
+            continue
+        relative = path.relative_to(folder)
+        stem = _LANGUAGE_TAG.sub("", relative.name.split(".")[0])
+        name = (relative.parent / stem).as_posix()
+        if name in files:
+            raise ValueError(f"{files[name]} and {path} have the same name, {name}: rename one.")
+        files[name] = str(path)
+    return files
 
 
 @helpful_arguments
@@ -151,13 +177,10 @@ def align_texts(
     max_size: int = 8,
     split: bool = False,
     min_score: float | None = None,
-    batch_size: int | None = None,
-    dtype: StoreDtype = "float32",
-    prompt: str | None = None,
+    encoding: EncodingOptions = EncodingOptions(),
     filters: FilterOptions | None = None,
     rejects: Output | None = None,
     format: AlignmentFormat | None = None,
-    device: str | None = None,
     work: str | Path | None = None,
     progress: bool = False,
 ) -> DocumentReport:
@@ -178,15 +201,12 @@ def align_texts(
             of ``filters`` or those that are identified. Ids are then the numbers of sentences, where the end of a
             paragraph also counts.
         min_score: Minimum score of a pair; all are kept by default.
-        batch_size: Maximum number of texts in a batch; by default as many as suit the device.
-        dtype: Type in which embeddings are stored: ``"float32"``, ``"float16"`` or ``"int8"``.
-        prompt: Text put before every sentence, such as ``"query: "``.
-        filters: Enabled filters; all by default. They and ``min_score``
-            do not apply to the format ``"vecalign"``, which has whole documents.
+        encoding: How the sentences are embedded.
+        filters: Enabled filters; all by default. They and ``min_score`` do not apply to the format ``"vecalign"``,
+            which has whole documents.
         rejects: File for the pairs that filters reject, as JSON lines; or a binary stream.
         format: ``"tsv"``, ``"jsonl"``, ``"tmx"`` (with the languages of ``filters``, of the file names, or identified)
             or ``"vecalign"``; by default that of the ending of ``out``, otherwise TSV.
-        device: Device to embed on; by default a GPU if there is one.
         work: Work folder, which is kept at the end, to try other options; by default ``OUT.work``, which is removed.
         progress: Show progress bars on stderr.
     Returns:
@@ -198,91 +218,166 @@ def align_texts(
     """
     check_max_size(max_size)
     check_number("min_score", min_score)
-    check_number("batch_size", batch_size, least=1)
     check_choice("format", format or "tsv", AlignmentFormat)
     if format == "vecalign" and len(documents) != 1:
         raise ValueError(f"the vecalign format is of one document: got {len(documents):,}; choose tsv or jsonl.")
     filters = filters or FilterOptions()
     if format != "vecalign":
         format = resolve_format(format, out)
-    inputs = [name_of(model), *(str(file) for pair in documents for file in pair)]
+    inputs = [name_of(model)]
+    for source_file, target_file in documents:
+        inputs += [str(source_file), str(target_file)]
     check_outputs({"out": out, "rejects": rejects}, inputs, folders={"work": work_path(out, work)})
-    sides = [[_read_document(str(pair[side])) for pair in documents] for side in (0, 1)]
+    sides = {
+        "source": [_read_document(str(source_file)) for source_file, _ in documents],
+        "target": [_read_document(str(target_file)) for _, target_file in documents],
+    }
     task: dict[str, Any] = {"command": "align-documents", "max_size": max_size}
+    named_languages = (filters.source_language, filters.target_language)
     if split:
-        given = filters.source_language, filters.target_language
-        task["split"] = [language or main_language(_sample(side)) for language, side in zip(given, sides)]
-        for number, language in enumerate(task["split"]):
-            known = None if language == UNKNOWN else language
-            sides[number] = [one._replace(lines=split_sentences("\n".join(one.lines), known)) for one in sides[number]]
-    named = filters.source_language, filters.target_language
-    check_text_languages(filters, *map(_sample, sides))
-    written_languages: tuple[str | None, str | None] = named
+        task["split"] = _split_documents(sides, named_languages)
+    samples = (_sample(sides["source"]), _sample(sides["target"]))
+    check_text_languages(filters, *samples)
+    written_languages: SideLanguages = named_languages
     if format == "tmx":
-        written_languages = named_or_found(named, documents[0], [*map(_sample, sides)])
-    filters = identify_languages(filters, *map(_sample, sides))
-    languages = filters.source_language, filters.target_language
+        written_languages = named_or_found(named_languages, documents[0], samples)
+    filters = identify_languages(filters, *samples)
+    languages = (filters.source_language, filters.target_language)
     if languages[0] is not None and languages[0] == languages[1]:
         logger.warning("both sides are in %s, as it seems: expected a translation", languages[0])
-    encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device or default_device())
-    encoders = encoder.in_languages(dict(zip(_SIDES, languages)))
-    for name, side in zip(_SIDES, sides):
-        task[f"{name} text"] = summarize(document.sha256 for document in side).sha256
-        task |= {f"{name} {key}": value for key, value in encoders[name].settings.items()}
-    rows = {name: sum(len(document.texts) for document in side) for name, side in zip(_SIDES, sides)}
-    with open_work(out, work, task, {"pairs": out, REJECTS: rejects}) as folder:
-        stores = [
-            _Overlaps(side, encoders[name], folder.path / name, max_size, progress=progress)
-            for name, side in zip(_SIDES, sides)
-        ]
-        # Sentences of all documents are more random than those of one.
-        means = (None, None) if len(documents) == 1 else (stores[0].mean(), stores[1].mean())
-        pair_filters = PairFilters(replace(filters, disable=["all"]) if format == "vecalign" else filters)
-        counts, unpaired = Counter[str](), dict(rows)
-        with ExitStack() as files:
-            stream, log = (files.enter_context(atomic_writer(folder.path / name)) for name in ("pairs", REJECTS))
-            write = None
-            if format != "vecalign":
-                write = files.enter_context(pair_writer(stream, format, languages=written_languages))
-            for number in progress_bar(range(len(documents)), desc="aligning", unit="documents", show=progress):
-                groups = align_sides(stores[0].side(number), stores[1].side(number), max_size=max_size, means=means)
-                found = [group for group in groups if group.source and group.target]
-                counts["groups"] += len(found)
-                for name in _SIDES:
-                    unpaired[name] -= sum(len(getattr(group, name)) for group in found)
-                if write is None:
-                    for group in groups:
-                        distance = 1 - group.score if group.source and group.target else 0.0
-                        stream.write(f"{list(group.source)}:{list(group.target)}:{distance:.6f}\n".encode())
-                    counts["pairs"] += len(found)
-                    continue
-                kept = [group for group in found if min_score is None or group.score >= min_score]
-                counts["below"] += len(found) - len(kept)
-                places = [[getattr(group, name) for group in kept] for name in _SIDES]
-                several = len(documents) > 1
-                ids, texts = zip(*(side[number].groups(own, several) for side, own in zip(sides, places)))
-                scores = np.array([group.score for group in kept])
-                counts["pairs"] += write_checked(scores, ids, texts, pair_filters, write, log)
+    encoder = Encoder(model, on_default_device(encoding))
+    encoders = encoder.in_languages(dict(zip(sides, languages)))
+    for side, side_documents in sides.items():
+        task[f"{side} text"] = summarize(document.sha256 for document in side_documents).sha256
+        task |= {f"{side} {key}": value for key, value in encoders[side].settings.items()}
+    with open_work(out, work, task, {_PAIRS_FILE: out, REJECTS: rejects}) as folder:
+        overlaps = {
+            side: _Overlaps(side_documents, encoders[side], folder.path / side, max_size, progress=progress)
+            for side, side_documents in sides.items()
+        }
+        if format == "vecalign":
+            filters = replace(filters, disable=["all"])
+        pair_filters = PairFilters(filters)
+        groups = _align(overlaps, len(documents), max_size, progress=progress)
+        with atomic_writer(folder.path / _PAIRS_FILE) as stream, atomic_writer(folder.path / REJECTS) as log:
+            if format == "vecalign":
+                counts = _write_vecalign(groups, stream)
+            else:
+                with pair_writer(stream, format, languages=written_languages) as write:
+                    counts = _write_pairs(groups, sides, min_score, pair_filters, write, log)
+    min_score_text = "none" if min_score is None else f"{min_score:g}"
+    signature = sign_pairs(
+        "align_documents",
+        {**encoders},
+        *(["split:yes"] if split else []),
+        f"max_size:{max_size}",
+        f"min_score:{min_score_text}",
+        f"filters:{pair_filters.signature}",
+        *(f"{side}:{_name(side_documents)}@{task[f'{side} text'][:8]}" for side, side_documents in sides.items()),
+    )
+    rows = {side: _count_sentences(side_documents) for side, side_documents in sides.items()}
     return DocumentReport(
         documents=len(documents),
         rows=rows,
-        groups=counts["groups"],
-        unpaired=unpaired,
-        below=counts["below"],
+        groups=counts.groups,
+        unpaired={side: rows[side] - counts.paired[side] for side in sides},
+        below=counts.below,
         rejected=dict(pair_filters.rejected),
-        pairs=counts["pairs"],
+        pairs=counts.pairs,
         source_language=languages[0] or written_languages[0],
         target_language=languages[1] or written_languages[1],
-        signature=sign_pairs(
-            "align_documents",
-            {**encoders},
-            *(["split:yes"] if split else []),
-            f"max_size:{max_size}",
-            f"min_score:{'none' if min_score is None else f'{min_score:g}'}",
-            f"filters:{pair_filters.signature}",
-            *(f"{name}:{_names(side)}@{task[f'{name} text'][:8]}" for name, side in zip(_SIDES, sides)),
-        ),
+        signature=signature,
     )
+
+
+def _align(
+    overlaps: Mapping[str, _Overlaps], documents: int, max_size: int, *, progress: bool
+) -> Iterator[list[SentenceGroup]]:
+    """Yield the groups of each document and its translation."""
+    means: Means = (None, None)
+    if documents > 1:
+        # Sentences of all documents are more random than those of one.
+        means = (overlaps["source"].mean(), overlaps["target"].mean())
+    for number in progress_bar(range(documents), desc="aligning", unit="documents", show=progress):
+        source = overlaps["source"].side(number)
+        target = overlaps["target"].side(number)
+        yield align_sides(source, target, max_size=max_size, means=means)
+
+
+@dataclass
+class _Counts:
+    """Counts of one run.
+
+    Attributes:
+        groups: Groups with sentences of both sides.
+        paired: Sentences in these groups, by side.
+        below: Groups below the minimum score.
+        pairs: Pairs that were written.
+    """
+
+    groups: int = 0
+    paired: Counter[str] = field(default_factory=Counter)
+    below: int = 0
+    pairs: int = 0
+
+    def add(self, matched: Sequence[SentenceGroup]) -> None:
+        """Count groups with sentences of both sides."""
+        self.groups += len(matched)
+        for group in matched:
+            self.paired["source"] += len(group.source)
+            self.paired["target"] += len(group.target)
+
+
+def _matched(groups: Sequence[SentenceGroup]) -> list[SentenceGroup]:
+    """Return the groups with sentences of both sides."""
+    return [group for group in groups if group.source and group.target]
+
+
+def _write_vecalign(documents: Iterable[Sequence[SentenceGroup]], stream: IO[bytes]) -> _Counts:
+    """Write all groups of each document, also sentences without a partner."""
+    counts = _Counts()
+    for groups in documents:
+        counts.add(_matched(groups))
+        for group in groups:
+            distance = 1 - group.score if group.source and group.target else 0.0
+            stream.write(f"{list(group.source)}:{list(group.target)}:{distance:.6f}\n".encode())
+    counts.pairs = counts.groups
+    return counts
+
+
+def _write_pairs(
+    documents: Iterable[Sequence[SentenceGroup]],
+    sides: Mapping[str, Sequence[_Document]],
+    min_score: float | None,
+    filters: PairFilters,
+    write: WritePair,
+    log: IO[bytes],
+) -> _Counts:
+    """Write the groups of each document with sentences of both sides that pass the filters.
+
+    Args:
+        documents: Groups of each document.
+        sides: The documents, by side.
+        min_score: Minimum score of a group.
+        filters: Enabled filters.
+        write: Writes a pair.
+        log: Stream for rejected pairs.
+    """
+    counts = _Counts()
+    with_file = len(sides["source"]) > 1
+    for groups, source, target in zip(documents, sides["source"], sides["target"]):
+        matched = _matched(groups)
+        counts.add(matched)
+        kept = [group for group in matched if min_score is None or group.score >= min_score]
+        counts.below += len(matched) - len(kept)
+        source_rows = [group.source for group in kept]
+        target_rows = [group.target for group in kept]
+        source_ids = source.group_ids(source_rows, with_file=with_file)
+        target_ids = target.group_ids(target_rows, with_file=with_file)
+        texts = (source.group_texts(source_rows), target.group_texts(target_rows))
+        scores = np.array([group.score for group in kept])
+        counts.pairs += write_checked(scores, (source_ids, target_ids), texts, filters, write, log)
+    return counts
 
 
 def _read_document(path: str) -> _Document:
@@ -294,11 +389,36 @@ def _read_document(path: str) -> _Document:
     return _Document(path, sha256, ["" if is_blank(line) else line.strip() for line in text])
 
 
+def _split_documents(sides: dict[str, list[_Document]], named_languages: SideLanguages) -> list[str]:
+    """Split the lines of all documents into sentences; returns the languages by whose rules they are split."""
+    split_languages = []
+    for side, named_language in zip(_SIDES, named_languages):
+        language = named_language or main_language(_sample(sides[side]))
+        rules = None if language == UNKNOWN else language
+        documents = []
+        for document in sides[side]:
+            sentences = split_sentences("\n".join(document.lines), rules)
+            documents.append(document._replace(lines=sentences))
+        sides[side] = documents
+        split_languages.append(language)
+    return split_languages
+
+
 def _sample(documents: Sequence[_Document]) -> list[str]:
-    return [text for document in documents[:200] for text in document.texts[:200]]
+    """Return the first sentences of the first documents."""
+    sentences: list[str] = []
+    for document in documents[:200]:
+        sentences += document.texts[:200]
+    return sentences
 
 
-def _names(documents: Sequence[_Document]) -> str:
+def _count_sentences(documents: Sequence[_Document]) -> int:
+    """Return the number of sentences, without blank lines."""
+    return sum(len(document.texts) for document in documents)
+
+
+def _name(documents: Sequence[_Document]) -> str:
+    """Return the name of the documents of a side in the signature."""
     first = Path(documents[0].file).name
     return first if len(documents) == 1 else f"{first}+{len(documents) - 1}"
 
@@ -309,25 +429,35 @@ class _Overlaps:
     def __init__(
         self, documents: Sequence[_Document], encoder: Encoder, folder: Path, max_size: int, *, progress: bool
     ) -> None:
-        self._documents, self._max_size = documents, max_size
-        self._ends = [0, *accumulate(len(overlap_texts(document.lines, max_size)) for document in documents)]
+        self._documents = documents
+        self._max_size = max_size
+        # Row at which each document begins, and the number of all rows.
+        self._starts = [0, *accumulate(len(overlap_texts(document.lines, max_size)) for document in documents)]
         self._vectors: Any = np.empty((0, 0))
-        if self._ends[-1]:
-            self._vectors = encoder.encode_sentences(
-                self, folder, place=lambda row: documents[bisect_right(self._ends, row) - 1].file, progress=progress
-            )
+        if self._starts[-1]:
+            self._vectors = encoder.encode_sentences(self, folder, locate=self._file_of, progress=progress)
+
+    def _file_of(self, row: int) -> str:
+        return self._documents[bisect_right(self._starts, row) - 1].file
 
     def __iter__(self) -> Iterator[str]:
-        return (text for document in self._documents for text in overlap_texts(document.lines, self._max_size))
+        for document in self._documents:
+            yield from overlap_texts(document.lines, self._max_size)
 
     def side(self, number: int) -> DocumentSide:
         """Return the vectors of a document."""
-        start, stop = self._ends[number : number + 2]
+        start, stop = self._starts[number : number + 2]
         return DocumentSide.of(self._documents[number].lines, self._vectors[start:stop], self._max_size)
 
     def mean(self) -> np.ndarray | None:
         """Return the mean vector of all single sentences. *Shape:* ``(dim,)``"""
-        counts = [len(document.texts) for document in self._documents]
-        parts = (self._vectors[start : start + count] for start, count in zip(self._ends, counts) if count)
-        total = sum(np.asarray(part, dtype=np.float64).sum(axis=0) for part in parts)
-        return np.asarray(total / sum(counts), dtype=np.float32) if any(counts) else None
+        total = np.float64(0)
+        sentences = 0
+        for document, start in zip(self._documents, self._starts):
+            count = len(document.texts)
+            if count:
+                # The overlaps of a document begin with its single sentences.
+                singles = np.asarray(self._vectors[start : start + count], dtype=np.float64)
+                total = total + singles.sum(axis=0)
+                sentences += count
+        return np.asarray(total / sentences, dtype=np.float32) if sentences else None

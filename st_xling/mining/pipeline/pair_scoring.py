@@ -6,12 +6,11 @@ import math
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,32 +19,37 @@ import pyarrow.compute as pc
 from st_xling.data.check import Fault, FaultLog
 from st_xling.data.line_ids import check_no_ids
 from st_xling.data.locations import find_source
+from st_xling.data.pair_source import PairReader
 from st_xling.data.pairs import COLUMNS
 from st_xling.data.spec import parse_data_spec
 from st_xling.mining.deduplication import UniqueSentences
 from st_xling.mining.filters import FilterOptions, PairFilters, RejectedPair, identify_languages
 from st_xling.mining.margins import pair_scorer
+from st_xling.mining.options import EncodingOptions, SearchOptions
 from st_xling.mining.pipeline.work import (
     REJECTS,
     Report,
+    SideLanguages,
+    WritePair,
     counted,
-    default_device,
     embed_distinct,
+    neighbor_search,
+    on_default_device,
     open_work,
     pair_writer,
     resolve_format,
     search_name,
     search_task,
     sign_pairs,
+    text_encoder,
     write_checked,
 )
-from st_xling.mining.search.find import check_search, find_neighbors
 from st_xling.mining.text import summarize
 from st_xling.mining.text_languages import check_text_languages, named_or_found
 from st_xling.mining.vectors import vectors_from
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.languages import UNKNOWN
-from st_xling.utils.options import Engine, Margin, PairFormat, StoreDtype, check_choice, check_number, helpful_arguments
+from st_xling.utils.options import PairFormat, check_number, helpful_arguments
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, work_path
 from st_xling.utils.score_histogram import ScoreHistogram
@@ -86,8 +90,10 @@ class ScoreReport(Report):
 
     def lines(self) -> list[str]:
         """Describe the metrics, one a line; the last lines are a histogram of the scores and what to do about it."""
-        faulty = [f"skipped as faulty: {counted(self.faulty)}"] if self.faulty else []
-        lines = [f"{self.pairs:,} pairs, {self.below:,} below the threshold", *faulty, *super().lines()]
+        lines = [f"{self.pairs:,} pairs, {self.below:,} below the threshold"]
+        if self.faulty:
+            lines.append(f"skipped as faulty: {counted(self.faulty)}")
+        lines += super().lines()
         lines += [f"scores of {self.pairs:,} pairs, best first:", *self.histogram.lines()]
         look = "Look at the pairs: st-xling pairs FILE --around X"
         if self.threshold is None:
@@ -105,19 +111,12 @@ def score_texts(
     model: Any = None,
     source_embeddings: str | Path | np.ndarray | None = None,
     target_embeddings: str | Path | np.ndarray | None = None,
-    batch_size: int | None = None,
-    dtype: StoreDtype = "float32",
-    prompt: str | None = None,
-    k: int = 4,
-    margin: Margin = "ratio",
+    search: SearchOptions = SearchOptions(),
+    encoding: EncodingOptions = EncodingOptions(),
     threshold: float | None = None,
     filters: FilterOptions | None = None,
     rejects: Output | None = None,
     format: PairFormat | None = None,
-    method: str = "exact",
-    engine: Engine = "local",
-    device: str | None = None,
-    memory_mib: int = 256,
     work: str | Path | None = None,
     progress: bool = False,
 ) -> ScoreReport:
@@ -140,188 +139,291 @@ def score_texts(
             without a header.
         out: A file, replaced if it exists, or a binary stream. Formats are those of ``mine_texts``; ids are line
             numbers. JSONL has ``null`` for minus infinity.
-        model: As for ``mine_texts``.
+        model: Encoder of sides without embeddings: a ``SentenceTransformer``, or the Hub id or folder of one.
         source_embeddings: Store, ``.npy`` file or array with a row for each pair.
         target_embeddings: The same for the targets.
-        batch_size: As for ``mine_texts``.
-        dtype: As for ``mine_texts``.
-        prompt: As for ``mine_texts``.
-        k: As for ``mine_texts``.
-        margin: As for ``mine_texts``.
+        search: How neighbors are searched, and how pairs are scored; the pairs are given, so that its retrieval is not
+            used.
+        encoding: How the sentences are embedded; its device and engine also search.
         threshold: Minimum score of the kept pairs; all are kept by default.
         filters: Enabled filters; none by default, so that every pair has its score. Languages that are not given are
             those of the corpus, if they are known. Only pairs that reach the threshold are checked.
         rejects: File for faulty lines and the pairs that filters reject, as JSON lines; or a binary stream.
-        format: As for ``mine_texts``.
-        method: As for ``mine_texts``.
-        engine: As for ``mine_texts``.
-        device: As for ``mine_texts``.
-        memory_mib: As for ``mine_texts``.
-        work: As for ``mine_texts``.
-        progress: As for ``mine_texts``.
+        format: ``"tsv"``, ``"jsonl"``, or ``"tmx"``, whose languages are those of ``filters``, of the corpus, or
+            identified; by default that of the ending of ``out``, otherwise TSV.
+        work: Work folder, which is kept at the end, to try other thresholds or filters; by default ``OUT.work``, or for
+            a stream a temporary one, which are removed.
+        progress: Show progress bars on stderr.
     Returns:
         Metrics and signature.
     Raises:
-        ValueError: For a corpus without pairs; for faulty lines with embeddings, which have a row for each line; and as
-            ``mine_texts``.
+        ValueError: For options out of range, a corpus without pairs, faulty lines with embeddings, which have a row for
+            each line, embeddings of other texts or of two models, ``k`` above the number of distinct sentences, or a
+            work folder of another task.
         OSError: For a full disk; the work is kept.
     """
-    check_choice("margin", margin, Margin)
-    check_search(method, engine)
     check_number("threshold", threshold)
-    check_number("batch_size", batch_size, least=1)
-    check_number("memory_mib", memory_mib, least=1)
-    given = {"source": source_embeddings, "target": target_embeddings}
-    inputs, folders = [pairs, name_of(model), *given.values()], {"work": work_path(out, work)}
-    check_outputs({"out": out, "rejects": rejects}, inputs, folders=folders)
-    device = device or default_device()
-    table, faults, name, known = _read_corpus(str(pairs), progress=progress)
-    faulty = Counter(map(_reason, faults))
-    skipped = f"{counted(faulty)}, such as {faults[0]}" if faults else "no faulty lines"
-    if not len(table):
-        raise ParallelTextError(f"expected at least one pair, got none in {pairs}: {skipped}")
-    if faults and not (source_embeddings is target_embeddings is None):
-        raise ParallelTextError(
-            f"embeddings have a row for each line, so that none can be skipped: got {skipped}; fix these lines, or "
-            "embed with the model."
-        )
-    texts = {side: _Texts(table, side, str(pairs)) for side in given}
-    filters = filters or FilterOptions(disable=["all"])
-    if filters.source_language is filters.target_language is None:
-        filters = replace(filters, source_language=known[0], target_language=known[1])
-    spoken = filters.source_language, filters.target_language
+    precomputed = {"source": source_embeddings, "target": target_embeddings}
+    inputs = [pairs, name_of(model), *precomputed.values()]
+    check_outputs({"out": out, "rejects": rejects}, inputs, folders={"work": work_path(out, work)})
+    encoding = on_default_device(encoding)
+    corpus = _read_corpus(str(pairs), progress=progress)
+    corpus.check(has_embeddings=source_embeddings is not None or target_embeddings is not None)
+    filters = _with_languages(filters or FilterOptions(disable=["all"]), corpus.languages)
+    named_languages = (filters.source_language, filters.target_language)
     format = resolve_format(format, out)
-    for side, text in texts.items():
-        check_no_ids(text[:: 1 + len(table) // _SAMPLED_PAIRS], f"the {side} side of {pairs}")
-    check_text_languages(filters, *texts.values())
-    written_languages: tuple[str | None, str | None] = spoken
+    source, target = corpus.sides
+    source_sample, target_sample = corpus.samples()
+    check_no_ids(source_sample, f"the source side of {pairs}")
+    check_no_ids(target_sample, f"the target side of {pairs}")
+    check_text_languages(filters, source, target)
+    written_languages: SideLanguages = named_languages
     if format == "tmx":
-        written_languages = named_or_found(spoken, [None, None], [*texts.values()])
-    filters = identify_languages(filters, *(text[:: 1 + len(table) // _SAMPLED_PAIRS] for text in texts.values()))
-    distinct = {side: UniqueSentences(text, f"the {side} side of {pairs}") for side, text in texts.items()}
-    summary = summarize(chain.from_iterable(zip(*texts.values())))
-    encoder = None
-    if model is not None:
-        from st_xling.mining.encoding import Encoder  # slow to import
-
-        encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine)
-    languages = dict(zip(given, spoken))
-    makers, _ = vectors_from(encoder, given, dict.fromkeys(given, len(table)), languages=languages)
-    task = search_task("score", distinct, {"pairs": summary}, makers, k=k, method=method)
-    results = {(pairs_file := f"pairs.{format}"): out, REJECTS: rejects}
-    with open_work(out, work, task, results) as folder:
-        embeddings, method = embed_distinct(distinct, makers, folder.path, method=method, progress=progress)
-        search = partial(
-            find_neighbors, method=method, engine=engine, device=device, memory_mib=memory_mib, progress=progress
-        )
-        forward, backward = search(*embeddings, k=k, state_folder=folder.path / search_name(method))
+        written_languages = named_or_found(named_languages, [None, None], [source, target])
+    filters = identify_languages(filters, source_sample, target_sample)
+    distinct = corpus.distinct()
+    summary = summarize(chain.from_iterable(zip(source, target)))
+    providers, _ = vectors_from(
+        text_encoder(model, encoding),
+        precomputed,
+        dict.fromkeys(precomputed, len(corpus.table)),
+        languages=dict(zip(precomputed, named_languages)),
+    )
+    task = search_task("score", distinct, {"pairs": summary}, providers, search)
+    pairs_file = f"pairs.{format}"
+    with open_work(out, work, task, {pairs_file: out, REJECTS: rejects}) as folder:
+        embeddings, search = embed_distinct(distinct, providers, folder.path, search, progress=progress)
+        find_neighbors = neighbor_search(search, encoding, progress=progress)
+        state_folder = folder.path / search_name(search.method)
+        neighbors = find_neighbors(*embeddings, k=search.k, state_folder=state_folder)
+        scores_of = pair_scorer(*embeddings, *neighbors, search.margin)
         pair_filters = PairFilters(filters)
-
-        # Score the pairs in blocks, and write those that are kept.
-        scores = pair_scorer(*embeddings, forward, backward, margin)
-        places = [text.place_of for text in distinct.values()]
-        all_scores = np.empty(len(table))
-        start, kept = 0, 0
         with (
             atomic_writer(folder.path / REJECTS) as log,
             atomic_writer(folder.path / pairs_file) as stream,
             pair_writer(stream, format, languages=written_languages) as write,
         ):
-            for fault in faults:
-                pair = RejectedPair(_reason(fault), fault.detail or None, math.nan, -1, -1, None, None)
-                log.write(pair.as_json([str(fault.line)], [str(fault.line)]))
-            for batch in progress_bar(table.to_batches(_LINES_AT_ONCE), desc="writing", unit="blocks", show=progress):
-                found = scores(*(column[start : start + len(batch)] for column in places))
-                all_scores[start : start + len(batch)] = found
-                start += len(batch)
-                reaches = np.ones(len(found), dtype=bool) if threshold is None else found >= threshold
-                lines, sources, targets = (column.to_pylist() for column in batch.filter(pa.array(reaches)).columns)
-                ids = [[str(line)] for line in lines]
-                kept += write_checked(found[reaches], (ids, ids), (sources, targets), pair_filters, write, log)
-        best = float(all_scores.max())
+            for fault in corpus.faults:
+                log.write(_fault_as_json(fault))
+            rows_of = (distinct["source"].place_of, distinct["target"].place_of)
+            scores, kept = _write_scored(
+                corpus, rows_of, scores_of, threshold, pair_filters, write, log, progress=progress
+            )
+        highest = float(scores.max())
+        best = None
+        if threshold is not None and -math.inf < highest < threshold:
+            best = highest
+        threshold_text = "none" if threshold is None else f"{threshold:g}"
+        signature = sign_pairs(
+            "score",
+            providers,
+            f"margin:{search.margin}",
+            f"k:{search.k}",
+            f"method:{search.method}",
+            f"filters:{pair_filters.signature}",
+            f"threshold:{threshold_text}",
+            "duplicates:merged",
+            f"pairs:{corpus.name}@{summary.sha256[:8]}",
+        )
         return ScoreReport(
-            pairs=len(table),
-            faulty=dict(faulty),
+            pairs=len(corpus.table),
+            faulty=corpus.fault_counts,
             kept=kept,
-            below=len(table) - kept - pair_filters.rejected.total(),
-            best=best if threshold is not None and -math.inf < best < threshold else None,
+            below=len(corpus.table) - kept - pair_filters.rejected.total(),
+            best=best,
             threshold=threshold,
-            histogram=ScoreHistogram.of(all_scores, threshold),
+            histogram=ScoreHistogram.of(scores, threshold),
             rejected=dict(pair_filters.rejected),
             source_language=filters.source_language or written_languages[0],
             target_language=filters.target_language or written_languages[1],
-            signature=sign_pairs(
-                "score",
-                makers,
-                f"margin:{margin}",
-                f"k:{k}",
-                f"method:{method}",
-                f"filters:{pair_filters.signature}",
-                f"threshold:{'none' if threshold is None else f'{threshold:g}'}",
-                "duplicates:merged",
-                f"pairs:{name}@{summary.sha256[:8]}",
-            ),
+            signature=signature,
         )
 
 
-def _read_corpus(spec: str, *, progress: bool) -> tuple[pa.Table, list[Fault], str, tuple[str | None, str | None]]:
-    """Read a corpus.
+@dataclass(frozen=True)
+class _Corpus:
+    """Pairs of a corpus.
 
-    Returns:
-        Memory-mapped columns ``line``, ``source`` and ``target``; the faults, one a line; the names of the files,
-        or of the data set; and the languages of source and target, if they are known and the same in all files.
+    Attributes:
+        spec: The corpus, as the user named it.
+        table: Memory-mapped columns ``line``, ``source`` and ``target``.
+        faults: Faulty lines, one fault a line.
+        name: Names of the files, or of the data set.
+        languages: Languages of source and target, if they are known and the same in all files.
     """
+
+    spec: str
+    table: pa.Table
+    faults: list[Fault]
+    name: str
+    languages: SideLanguages
+
+    @property
+    def sides(self) -> tuple[_Side, _Side]:
+        """Texts of source and target."""
+        return _Side(self.table, "source", self.spec), _Side(self.table, "target", self.spec)
+
+    @property
+    def fault_counts(self) -> dict[str, int]:
+        """Number of faulty lines per reason."""
+        return dict(Counter(map(_reason, self.faults)))
+
+    def distinct(self) -> dict[str, UniqueSentences]:
+        """Return the distinct sentences of each side."""
+        source, target = self.sides
+        return {
+            "source": UniqueSentences(source, f"the source side of {self.spec}"),
+            "target": UniqueSentences(target, f"the target side of {self.spec}"),
+        }
+
+    def samples(self) -> tuple[list[str], list[str]]:
+        """Return some sources and targets, at equal distances."""
+        step = 1 + len(self.table) // _SAMPLED_PAIRS
+        source, target = self.sides
+        return source[::step], target[::step]
+
+    def check(self, *, has_embeddings: bool) -> None:
+        """Raise ``ParallelTextError`` if there are no pairs, or faulty lines that have embeddings."""
+        skipped = "no faulty lines"
+        if self.faults:
+            skipped = f"{counted(self.fault_counts)}, such as {self.faults[0]}"
+        if not len(self.table):
+            raise ParallelTextError(f"expected at least one pair, got none in {self.spec}: {skipped}")
+        if self.faults and has_embeddings:
+            raise ParallelTextError(
+                f"embeddings have a row for each line, so that none can be skipped: got {skipped}; fix these lines, or "
+                "embed with the model."
+            )
+
+
+def _with_languages(filters: FilterOptions, languages: SideLanguages) -> FilterOptions:
+    """Return filters with the languages of the corpus, if none is named."""
+    if filters.source_language is not None or filters.target_language is not None:
+        return filters
+    source_language, target_language = languages
+    return replace(filters, source_language=source_language, target_language=target_language)
+
+
+def _write_scored(
+    corpus: _Corpus,
+    distinct_rows: tuple[np.ndarray, np.ndarray],
+    scores_of: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    threshold: float | None,
+    filters: PairFilters,
+    write: WritePair,
+    log: IO[bytes],
+    *,
+    progress: bool,
+) -> tuple[np.ndarray, int]:
+    """Score the pairs in blocks, and write those that reach the threshold and pass the filters.
+
+    Args:
+        corpus: The pairs.
+        distinct_rows: Row of each pair's source and target among the distinct sentences. *Shape:* ``(pairs,)``
+        scores_of: Returns the scores of pairs of such rows.
+        threshold: Minimum score of the kept pairs.
+        filters: Enabled filters.
+        write: Writes a pair.
+        log: Stream for rejected pairs.
+        progress: Show a bar on stderr.
+    Returns:
+        Scores of all pairs, *shape* ``(pairs,)``, and the number of those that were written.
+    """
+    source_rows, target_rows = distinct_rows
+    scores = np.empty(len(corpus.table))
+    kept = 0
+    start = 0
+    for batch in progress_bar(corpus.table.to_batches(_LINES_AT_ONCE), desc="writing", unit="blocks", show=progress):
+        stop = start + len(batch)
+        block_scores = scores_of(source_rows[start:stop], target_rows[start:stop])
+        scores[start:stop] = block_scores
+        start = stop
+        reaches = np.ones(len(batch), dtype=bool) if threshold is None else block_scores >= threshold
+        lines, sources, targets = batch.filter(pa.array(reaches)).columns
+        ids = [[str(line)] for line in lines.to_pylist()]
+        texts = (sources.to_pylist(), targets.to_pylist())
+        kept += write_checked(block_scores[reaches], (ids, ids), texts, filters, write, log)
+    return scores, kept
+
+
+def _read_corpus(spec: str, *, progress: bool) -> _Corpus:
+    """Read a corpus of any form of ``--data`` into a memory-mapped file."""
     parsed = parse_data_spec(spec)
     if parsed.sample.size is not None or parsed.is_phrasebook:
         raise ValueError(f"expected a whole corpus, without ?size, got {spec}.")
     languages: Any = parsed.languages or (None, None)
     source = find_source(parsed.path_or_pair, languages, **parsed.reader_options, stream=True, default_ending=".tsv")
     source = source.with_every_label()  # embeddings have a row for each line
-    found = list[Fault]()
+    faults: list[Fault] = []
     with tempfile.TemporaryDirectory(prefix="st-xling-", ignore_cleanup_errors=True) as folder:
         path = str(Path(folder) / "pairs.arrow")
         with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, _SCHEMA) as writer:
-            for part in source.parts:
-                # Hard negatives are not used; what follows the first two of tab-separated cells is anything.
-                width = None if ".tsv" in part.rows.args else part.layout.width
-                part = part._replace(layout=part.layout._replace(keys=part.layout.keys[:2], width=width))
-                faults = FaultLog(skip_bad_lines=True)
-                for table in progress_bar(part.tables(faults, COLUMNS), desc="reading", unit="blocks", show=progress):
-                    faults.check()
-                    # The first fault of each line.
-                    found += dict(sorted({fault.line: fault for fault in reversed(faults.faults)}.items())).values()
-                    faults.faults.clear()
-                    chars = pc.max_element_wise(pc.utf8_length(table["source"]), pc.utf8_length(table["target"]))
-                    longer = pc.greater(chars, MOST_CHARS)
-                    for line, count in zip(table["line"].filter(longer).to_pylist(), chars.filter(longer).to_pylist()):
-                        found.append(Fault(spec, line, "too long", f"{count:,} characters"))
-                    sound = table.select(_SCHEMA.names).filter(pc.invert(longer))
-                    for batch in filter(len, sound.to_batches(_LINES_AT_ONCE)):
+            for reader in source.parts:
+                for table in _read_tables(reader, spec, faults, progress=progress):
+                    for batch in filter(len, table.to_batches(_LINES_AT_ONCE)):
                         writer.write_batch(batch)
-                faults.finalize()  # the faults are the caller's: notes are left
         # What is mapped stays readable after its file is removed.
         table = pa.ipc.open_file(pa.memory_map(path)).read_all()
-    pairs = {part.layout.languages for part in source.parts}
-    known = [None if code == UNKNOWN else code for code in pairs.pop()] if len(pairs) == 1 else [None, None]
     name = ",".join(Path(file).name for file in source.files) or source.where
-    return table, found, name, (known[0], known[1])
+    language_pairs = {reader.layout.languages for reader in source.parts}
+    known_languages: SideLanguages = (None, None)
+    if len(language_pairs) == 1:
+        source_language, target_language = language_pairs.pop()
+        known_languages = (
+            None if source_language == UNKNOWN else source_language,
+            None if target_language == UNKNOWN else target_language,
+        )
+    return _Corpus(spec, table, faults, name, known_languages)
+
+
+def _read_tables(reader: PairReader, spec: str, faults: list[Fault], *, progress: bool) -> Iterator[pa.Table]:
+    """Yield the pairs of a file without faulty lines, whose faults are added to ``faults``."""
+    # Hard negatives are not used; what follows the first two of tab-separated cells is anything.
+    width = None if ".tsv" in reader.rows.args else reader.layout.width
+    reader = reader._replace(layout=reader.layout._replace(keys=reader.layout.keys[:2], width=width))
+    log = FaultLog(skip_bad_lines=True)
+    for table in progress_bar(reader.tables(log, COLUMNS), desc="reading", unit="blocks", show=progress):
+        log.check()
+        first_faults: dict[int | None, Fault] = {}
+        for fault in log.faults:
+            first_faults.setdefault(fault.line, fault)
+        faults += sorted(first_faults.values(), key=lambda fault: fault.line or 0)
+        log.faults.clear()
+        chars = pc.max_element_wise(pc.utf8_length(table["source"]), pc.utf8_length(table["target"]))
+        is_longer = pc.greater(chars, MOST_CHARS)
+        long_lines = table["line"].filter(is_longer).to_pylist()
+        for line, count in zip(long_lines, chars.filter(is_longer).to_pylist()):
+            faults.append(Fault(spec, line, "too long", f"{count:,} characters"))
+        yield table.select(_SCHEMA.names).filter(pc.invert(is_longer))
+    log.finalize()  # the faults are the caller's: notes are left
 
 
 def _reason(fault: Fault) -> str:
+    """Return the reason code of a fault."""
     return re.sub(r"\W+", "_", fault.kind.lower())
 
 
-class _Texts(Sequence[str]):
+def _fault_as_json(fault: Fault) -> bytes:
+    """Return the line of a fault in the file of rejects."""
+    pair = RejectedPair(_reason(fault), fault.detail or None, math.nan, -1, -1, None, None)
+    ids = [str(fault.line)]
+    return pair.as_json(ids, ids)
+
+
+class _Side(Sequence[str]):
     """One side of the pairs."""
 
-    def __init__(self, table: pa.Table, name: str, spec: str) -> None:
-        self._texts, self._lines, self._spec = table[name], table["line"], spec
+    def __init__(self, table: pa.Table, side: str, spec: str) -> None:
+        self._texts = table[side]
+        self._lines = table["line"]
+        self._spec = spec
 
     def __len__(self) -> int:
         return len(self._texts)
 
     def __iter__(self) -> Iterator[str]:
-        return (text for chunk in self._texts.chunks for text in chunk.to_pylist())
+        for chunk in self._texts.chunks:
+            yield from chunk.to_pylist()
 
     def __getitem__(self, row: Any) -> Any:
         return self._texts[row].to_pylist() if isinstance(row, slice) else self._texts[row].as_py()

@@ -5,17 +5,18 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from st_xling.mining.filters import RejectedPair
 from st_xling.mining.mined_pairs import MinedPairs
 from st_xling.mining.store import model_identity
-from st_xling.utils.io import atomic_writer
+from st_xling.utils.io import file_crc32
 from st_xling.utils.lazy_model import LazyModel
+from st_xling.utils.resumable import ResumableFolder
 from st_xling.utils.signature import name_of
 from st_xling.utils.terminal import progress_bar
 
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from st_xling.models.load import LoadingOptions
+    from st_xling.models.pair_scorer import PairScorer
 
 logger = logging.getLogger(__name__)
 
 # Pairs scored between two saves, and sorted by length together.
-_PAIRS = 2000
+_PAIRS_PER_STEP = 2000
 
 
 def load_reranker(
@@ -58,18 +60,35 @@ def load_reranker(
         ) from error
 
 
+class RescoredPairs(NamedTuple):
+    """Pairs with the scores of a cross-encoder.
+
+    Attributes:
+        pairs: Pairs with those scores, best first; equal scores stay in the order of their margins.
+        margins: Their margins. *Shape:* ``(pairs,)``
+        rejected: Number of rejected pairs per reason: ``rescore`` for those below the threshold, ``too_long`` for those
+            whose source, which is never cut, leaves the model no room for a target.
+        model: Name of the model, for signatures.
+    """
+
+    pairs: MinedPairs
+    margins: np.ndarray
+    rejected: dict[str, int]
+    model: str
+
+
 def rescore_pairs(
     encoder: Any,
     name: str | None,
     pairs: MinedPairs,
-    texts: Sequence[Sequence[str]],
-    folder: Path,
+    texts: tuple[Sequence[str], Sequence[str]],
+    folder: ResumableFolder,
     *,
     threshold: float | None,
     on_reject: Callable[[RejectedPair], object],
     progress: bool = False,
-) -> tuple[MinedPairs, np.ndarray, dict[str, int], str]:
-    """Score each pair as (source, target), and sort by this score; equal scores stay in the order of their margins.
+) -> RescoredPairs:
+    """Score each pair as (source, target), and sort by this score.
 
     Scores are saved in ``folder`` as they are computed; called again with the same pairs and model, it resumes.
 
@@ -78,63 +97,87 @@ def rescore_pairs(
         name: Name by which it was loaded.
         pairs: Mined pairs.
         texts: Sentences of both languages, by row.
-        folder: Folder where scores are saved.
+        folder: Folder where scores are saved, a step for some pairs.
         threshold: Keep pairs whose score, after the model's activation, is at least this.
         on_reject: Called with each rejected pair, whose ``score`` is its margin.
         progress: Show a bar on stderr.
-    Returns:
-        Pairs with those scores; their margins, *shape* ``(pairs,)``; the number of rejected pairs per reason:
-        ``rescore`` for those below the threshold, ``too_long`` for those whose source, which is never cut, leaves the
-        model no room for a target; and the name of the model, for signatures.
     Raises:
         ValueError: For a model of several labels.
     """
     from st_xling.models.pair_scorer import PairScorer
 
     identity = model_identity(encoder, name)
-    digest = hashlib.sha256(f"{identity.fingerprint} {next(encoder.parameters()).dtype}".encode())
-    for column in (pairs.source_indices, pairs.target_indices):
-        digest.update(column.tobytes())
     scorer = PairScorer(encoder, long_queries="lowest")
-    logits = np.empty(len(pairs), dtype=np.float32)
-    with progress_bar(total=len(pairs), unit="pairs", desc="re-scoring", show=progress) as bar:
-        for start in range(0, len(pairs), _PAIRS):
-            some = pairs.select(slice(start, start + _PAIRS))
-            part = folder / f"rescored-{digest.hexdigest()[:16]}-{start}.npy"
-            scores = _load_scores(part, len(some))
-            if scores is None:
-                rows = zip(some.source_indices.tolist(), some.target_indices.tolist())
-                scores = scorer.score([(texts[0][one], texts[1][other]) for one, other in rows], raw=True)
-                with atomic_writer(part) as stream:
-                    np.save(stream, scores)
-            logits[start : start + _PAIRS] = scores
-            bar.update(len(some))
+    dtype = next(encoder.parameters()).dtype
+    logits = _score_logits(scorer, f"{identity.fingerprint} {dtype}", pairs, texts, folder, progress=progress)
     # Sorted before the activation: a sigmoid takes all logits above 17 for 1.
     order = np.argsort(-logits, kind="stable")
     order = order[np.isfinite(logits[order])]
     scores = scorer.activate(logits[order]).astype(np.float64)
-    above = np.ones(len(order), dtype=bool) if threshold is None else scores >= threshold
-    removed: list[tuple[str, int, float | None]] = [
-        *(("rescore", row, score) for row, score in zip(order[~above].tolist(), scores[~above].tolist())),
-        *(("too_long", row, None) for row in np.flatnonzero(~np.isfinite(logits)).tolist()),
-    ]
-    for reason, row, value in removed:
-        margin, one, other = pairs[row]
-        on_reject(RejectedPair(reason, value, margin, one, other, texts[0][one], texts[1][other]))
-    chosen = order[above]
-    rescored = MinedPairs(scores[above], pairs.source_indices[chosen], pairs.target_indices[chosen])
-    return rescored, pairs.scores[chosen], dict(Counter(reason for reason, *_ in removed)), str(identity)
+    is_kept = np.ones(len(order), dtype=bool) if threshold is None else scores >= threshold
+
+    def reject(row: int, reason: str, score: float | None) -> None:
+        margin, source_index, target_index = pairs[row]
+        sources, targets = texts
+        source = sources[source_index]
+        target = targets[target_index]
+        on_reject(RejectedPair(reason, score, margin, source_index, target_index, source, target))
+
+    rejected = Counter[str]()
+    for row, score in zip(order[~is_kept].tolist(), scores[~is_kept].tolist()):
+        reject(row, "rescore", score)
+        rejected["rescore"] += 1
+    for row in np.flatnonzero(~np.isfinite(logits)).tolist():
+        reject(row, "too_long", None)
+        rejected["too_long"] += 1
+    kept_rows = order[is_kept]
+    kept = MinedPairs(scores[is_kept], pairs.source_indices[kept_rows], pairs.target_indices[kept_rows])
+    return RescoredPairs(kept, pairs.scores[kept_rows], dict(rejected), str(identity))
 
 
-def _load_scores(path: Path, pairs: int) -> np.ndarray | None:
-    """Load the saved scores of so many pairs; ``None`` if there are none, or the file is damaged."""
-    if not path.is_file():
-        return None
-    try:
-        scores = np.load(path)
-    except (ValueError, EOFError):
-        scores = None
-    if not isinstance(scores, np.ndarray) or scores.shape != (pairs,):
+def _score_logits(
+    scorer: PairScorer,
+    fingerprint: str,
+    pairs: MinedPairs,
+    texts: tuple[Sequence[str], Sequence[str]],
+    folder: ResumableFolder,
+    *,
+    progress: bool,
+) -> np.ndarray:
+    """Score pairs before the activation, minus infinity for those that are too long; saved scores are read.
+
+    Args:
+        scorer: Scorer of the cross-encoder.
+        fingerprint: Everything of the model that its scores depend on.
+        pairs: The pairs.
+        texts: Sentences of both languages, by row.
+        folder: As for :func:`rescore_pairs`.
+        progress: Show a bar on stderr.
+    """
+    digest = hashlib.sha256(fingerprint.encode())
+    for indices in (pairs.source_indices, pairs.target_indices):
+        digest.update(indices.tobytes())
+    logits = np.empty(len(pairs), dtype=np.float32)
+    finished = folder.steps
+    sources, targets = texts
+    with progress_bar(total=len(pairs), unit="pairs", desc="re-scoring", show=progress) as bar:
+        for start in range(0, len(pairs), _PAIRS_PER_STEP):
+            some = pairs.select(slice(start, start + _PAIRS_PER_STEP))
+            step = f"rescored-{digest.hexdigest()[:16]}-{start}"
+            scores = _load_scores(folder.path / f"{step}.npy", finished[step]) if step in finished else None
+            if scores is None:
+                rows = zip(some.source_indices.tolist(), some.target_indices.tolist())
+                scores = scorer.score([(sources[source], targets[target]) for source, target in rows], raw=True)
+                with folder.writing(step, f"{step}.npy", checksum=True) as path, path.open("wb") as stream:
+                    np.save(stream, scores)
+            logits[start : start + _PAIRS_PER_STEP] = scores
+            bar.update(len(some))
+    return logits
+
+
+def _load_scores(path: Path, step: Mapping[str, Any]) -> np.ndarray | None:
+    """Load the saved scores of a finished step; ``None`` if the file is damaged."""
+    if file_crc32(path) != step.get("crc32"):
         logger.warning("%s is damaged: these pairs are scored again", path)
         return None
-    return scores
+    return np.load(path)

@@ -24,57 +24,57 @@ import logging
 import math
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from st_xling.mining.calibration import calibrate_threshold
 from st_xling.mining.deduplication import UniqueSentences
 from st_xling.mining.filters import FilterOptions, PairFilters, RejectedPair, identify_languages
-from st_xling.mining.mined_pairs import best_pairs
+from st_xling.mining.mined_pairs import MinedPairs, best_pairs
+from st_xling.mining.options import EncodingOptions, SearchOptions
 from st_xling.mining.pipeline.rescore import load_reranker, rescore_pairs
 from st_xling.mining.pipeline.work import (
     REJECTS,
     Report,
-    default_device,
+    SideLanguages,
     embed_distinct,
+    neighbor_search,
+    on_default_device,
     open_work,
     pair_writer,
     resolve_format,
     search_name,
     search_task,
     sign_pairs,
+    text_encoder,
 )
 from st_xling.mining.score_mixture import ESTIMATED, estimate_threshold
-from st_xling.mining.search.exact import check_k
-from st_xling.mining.search.find import check_search, find_neighbors
+from st_xling.mining.search.exact import Neighbors, check_k
+from st_xling.mining.search.find import find_neighbors
 from st_xling.mining.store import DTYPES
-from st_xling.mining.text import MiningText
+from st_xling.mining.text import MiningText, TextSummary
 from st_xling.mining.text_languages import check_text_languages, named_or_found
 from st_xling.mining.thresholds import AUTO, PUBLISHED, PublishedThreshold, find_published_threshold
-from st_xling.mining.vectors import PrecomputedEmbeddings, encoding_settings, vectors_from
+from st_xling.mining.vectors import PrecomputedEmbeddings, VectorProviders, encoding_settings, vectors_from
+from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import atomic_writer
-from st_xling.utils.options import (
-    Engine,
-    Margin,
-    PairFormat,
-    Retrieval,
-    StoreDtype,
-    TextFormat,
-    check_choice,
-    check_number,
-    helpful_arguments,
-)
+from st_xling.utils.options import PairFormat, TextFormat, check_choice, check_number, helpful_arguments
 from st_xling.utils.paths import check_outputs
-from st_xling.utils.resumable import Output, work_path
+from st_xling.utils.resumable import Output, ResumableFolder, work_path
 from st_xling.utils.score_histogram import ScoreHistogram
 from st_xling.utils.signature import name_of
 from st_xling.utils.terminal import duration, progress_bar
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder
+
+    from st_xling.mining.encoding import Encoder
 
 logger = logging.getLogger(__name__)
 
@@ -84,8 +84,9 @@ ALL_KEPT = (
 )
 OTHER_THRESHOLDS = "Another threshold: --threshold X, or --calibrate known.tsv; all pairs: --keep-all."
 
-#: Lines of each text that are measured: fewer where they must be embedded first.
-EMBEDDED, READY = 2048, 8192
+#: Lines of a text that are measured by :func:`plan_mining`: fewer where they must be embedded first.
+MEASURED_ENCODED = 2048
+MEASURED_PRECOMPUTED = 8192
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,8 +123,8 @@ class MiningReport(Report):
     def lines(self) -> list[str]:
         """Describe the metrics, one a line; the last lines are a histogram of the scores and what to do about it."""
         lines = [
-            f"{name}: {rows:,} lines, {self.distinct[name]:,} distinct sentences, {self.blank[name]:,} blank lines"
-            for name, rows in self.rows.items()
+            f"{side}: {rows:,} lines, {self.distinct[side]:,} distinct sentences, {self.blank[side]:,} blank lines"
+            for side, rows in self.rows.items()
         ]
         lines += super().lines()
         total = self.histogram.total
@@ -131,22 +132,25 @@ class MiningReport(Report):
             before = " before filters" if self.threshold_source in ("given", "published", "calibrated") else ""
             lines += [f"scores of {total:,} pairs{before}, best first:", *self.histogram.lines()]
         if not total:
-            lines.append(self._without_pairs())
+            lines.append(self._why_no_pairs())
         elif self.threshold_source == "none":
             lines.append(ALL_KEPT)
         else:
             kept = self.histogram.kept
             lines.append(f"{kept:,} of {total:,} pairs ({kept / total:.1%}) reach the threshold. {OTHER_THRESHOLDS}")
-        return [*lines, *filter(None, [self.threshold_note])]
+        if self.threshold_note:
+            lines.append(self.threshold_note)
+        return lines
 
-    def _without_pairs(self) -> str:
+    def _why_no_pairs(self) -> str:
         """Return why there are no pairs, and what to do."""
         if not self.rejected:
             return "No pairs: no sentence of either text is among the nearest of one in the other."
         reason = max(self.rejected, key=self.rejected.__getitem__)
         advice = f"--disable-filter {reason} keeps them, and --rejects FILE shows them"
         if reason == "language":
-            source, target = (code or "an unknown language" for code in (self.source_language, self.target_language))
+            source = self.source_language or "an unknown language"
+            target = self.target_language or "an unknown language"
             advice = (
                 f"the texts are taken for {source} and {target}: correct --source-language and --target-language. "
                 f"Otherwise {advice}"
@@ -164,12 +168,8 @@ def mine_texts(
     source_embeddings: str | Path | np.ndarray | None = None,
     target_embeddings: str | Path | np.ndarray | None = None,
     text_format: TextFormat | None = None,
-    batch_size: int | None = None,
-    dtype: StoreDtype = "float32",
-    prompt: str | None = None,
-    k: int = 4,
-    margin: Margin = "ratio",
-    retrieval: Retrieval = "max",
+    search: SearchOptions = SearchOptions(),
+    encoding: EncodingOptions = EncodingOptions(),
     threshold: float | str | None = None,
     calibrate_with: str | Path | None = None,
     target_precision: float | None = None,
@@ -178,10 +178,6 @@ def mine_texts(
     filters: FilterOptions | None = None,
     rejects: Output | None = None,
     format: PairFormat | None = None,
-    method: str = "exact",
-    engine: Engine = "local",
-    device: str | None = None,
-    memory_mib: int = 256,
     work: str | Path | None = None,
     progress: bool = False,
 ) -> MiningReport:
@@ -208,12 +204,8 @@ def mine_texts(
         target_embeddings: The same for the target text.
         text_format: ``"lines"``, ``"bucc"`` or ``"jsonl"``; see :class:`~st_xling.mining.MiningText`. By default
             lines, and lines that begin with ids are an error.
-        batch_size: Maximum number of sentences in a batch; by default as many as suit the device.
-        dtype: Type in which embeddings are stored: ``"float32"``, ``"float16"`` or ``"int8"``.
-        prompt: Text put before every sentence, such as ``"query: "``.
-        k: Number of neighbors of each sentence.
-        margin: ``"ratio"``, ``"distance"`` or ``"absolute"``.
-        retrieval: ``"max"``, ``"intersect"``, ``"forward"`` or ``"backward"``; see :func:`~st_xling.mining.mine`.
+        search: How neighbors are searched, and how pairs are scored and chosen.
+        encoding: How the texts are embedded; its device and engine also search.
         threshold: Minimum score of the kept pairs; all are kept by default. ``"published"``: that of the model's
             ``mining.json`` for the languages of ``filters``, or an error that names what differs (see
             :func:`~st_xling.mining.thresholds.match_published_threshold`). Languages that are not named are identified
@@ -231,10 +223,6 @@ def mine_texts(
         rejects: File for the pairs that filters and the cross-encoder reject, as JSON lines; or a binary stream.
         format: Format of the pairs: ``"tsv"``, ``"jsonl"``, or ``"tmx"``, whose languages are those of ``filters``, of
             the file names, or identified; by default that of the ending of ``out``, otherwise TSV.
-        method: As for :func:`~st_xling.mining.find_neighbors`.
-        engine: As for :func:`~st_xling.mining.find_neighbors`.
-        device: Device to embed and search on; by default a GPU if there is one.
-        memory_mib: Limit on the memory of one block of the search, in MiB.
         work: Work folder, which is kept at the end, to try other thresholds or filters; by default ``OUT.work``, or for
             a stream a temporary one, which are removed.
         progress: Show progress bars on stderr.
@@ -246,200 +234,389 @@ def mine_texts(
             with ``threshold="published"``.
         OSError: For a full disk; the work is kept.
     """
-    check_choice("margin", margin, Margin)
-    check_choice("retrieval", retrieval, Retrieval)
-    check_search(method, engine)
+    _check_threshold(threshold, calibrate_with, target_precision, has_model=model is not None)
+    check_number("rescore_threshold", rescore_threshold)
+    if rescore is None and rescore_threshold is not None:
+        raise ValueError("rescore_threshold needs rescore (--rescore): the cross-encoder that it is for.")
+    precomputed = {"source": source_embeddings, "target": target_embeddings}
+    lines = _open_texts(source, target, text_format)
+    inputs = [source, target, name_of(model), *precomputed.values(), calibrate_with, rescore]
+    check_outputs({"out": out, "rejects": rejects}, inputs, folders={"work": work_path(out, work)})
+    encoding = on_default_device(encoding)
+    filters = filters or FilterOptions()
+    named_languages = (filters.source_language, filters.target_language)
+    format = resolve_format(format, out)
+    with closing(lines["source"]), closing(lines["target"]):
+        # Read both texts once, and raise for all that can be known to be wrong before anything is embedded.
+        texts = _Texts.read(lines, progress=progress)
+        check_text_languages(filters, *texts.sentences)
+        written_languages: SideLanguages = named_languages
+        if format == "tmx":
+            written_languages = named_or_found(named_languages, [source, target], texts.sentences)
+        reranker = None if rescore is None else load_reranker(rescore, encoding.device)
+        encoder = text_encoder(model, encoding)
+        providers, encoders = vectors_from(
+            encoder,
+            precomputed,
+            texts.rows,
+            languages=dict(zip(lines, named_languages)),
+            embeds=calibrate_with is not None,
+        )
+        task = search_task("mine", texts.distinct, texts.summaries, providers, search)
+        pairs_file = f"pairs.{format}"
+        with open_work(out, work, task, {pairs_file: out, REJECTS: rejects}) as folder:
+            run = _MiningRun(texts, providers, search, encoding, filters, threshold, folder, progress=progress)
+            if threshold in (AUTO, PUBLISHED) and calibrate_with is None:
+                run.find_published_threshold(encoder, required=threshold == PUBLISHED)
+            run.embed()
+            if calibrate_with is not None:
+                run.calibrate_threshold(calibrate_with, encoders, target_precision)
+            with nullcontext() if rejects is None else atomic_writer(folder.path / REJECTS) as log:
+                run.choose_pairs(log)
+                if reranker is not None:
+                    run.rescore_pairs(*reranker, rescore_threshold, log)
+            with atomic_writer(folder.path / pairs_file) as stream:
+                run.write_pairs(stream, format, written_languages)
+            return run.report(written_languages)
+
+
+def _check_threshold(
+    threshold: float | str | None,
+    calibrate_with: str | Path | None,
+    target_precision: float | None,
+    *,
+    has_model: bool,
+) -> None:
+    """Raise ``ValueError`` for options of the threshold that are out of range, or exclude each other."""
     if isinstance(threshold, str):
         check_choice("threshold", threshold, [AUTO, PUBLISHED, ESTIMATED])
     else:
         check_number("threshold", threshold)
-    check_number("rescore_threshold", rescore_threshold)
     check_number("target_precision", target_precision, least=0)
-    check_number("batch_size", batch_size, least=1)
-    check_number("memory_mib", memory_mib, least=1)
-    if rescore is None and rescore_threshold is not None:
-        raise ValueError("rescore_threshold needs rescore (--rescore): the cross-encoder that it is for.")
     if calibrate_with is None and target_precision is not None:
         raise ValueError("target_precision needs calibrate_with (--calibrate): a file of known translations.")
     if calibrate_with is not None and threshold not in (None, AUTO):
         raise ValueError("threshold and calibrate_with both set the threshold: choose one of them.")
-    if calibrate_with is not None and model is None:
+    if calibrate_with is not None and not has_model:
         raise ValueError("calibrate_with needs the model (--model): known translations must be embedded like the text.")
-    given = {"source": source_embeddings, "target": target_embeddings}
-    read = {"source": MiningText(source, format=text_format), "target": MiningText(target, format=text_format)}
-    inputs = [source, target, name_of(model), *given.values(), calibrate_with, rescore]
-    check_outputs({"out": out, "rejects": rejects}, inputs, folders={"work": work_path(out, work)})
-    device = device or default_device()
-    filters = filters or FilterOptions()
-    named = filters.source_language, filters.target_language
-    format = resolve_format(format, out)
-    languages = dict(zip(read, named))
-    with ExitStack() as stack:
-        # Read both texts once, and raise for all that can be known to be wrong before anything is embedded.
-        for text in read.values():
-            stack.callback(text.close)
-        summaries = {name: text.validate(progress=progress) for name, text in read.items()}
-        distinct = {name: UniqueSentences(text, text.path) for name, text in read.items()}
-        texts = [*distinct.values()]
-        check_text_languages(filters, *texts)
-        written_languages = named_or_found(named, [source, target], texts) if format == "tmx" else named
-        reranker = None if rescore is None else load_reranker(rescore, device)
-        encoder = None
-        if model is not None:
-            from st_xling.mining.encoding import Encoder  # slow to import
 
-            encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine)
-            model = encoder.model
-        rows = {name: summary.rows for name, summary in summaries.items()}
-        makers, encoders = vectors_from(encoder, given, rows, languages=languages, embeds=calibrate_with is not None)
-        task = search_task("mine", distinct, summaries, makers, k=k, method=method)
-        results = {(pairs_file := f"pairs.{format}"): out, REJECTS: rejects}
-        folder = stack.enter_context(open_work(out, work, task, results))
 
-        # Embed, choose the threshold, search.
-        number = None if isinstance(threshold, str) else threshold
-        origin = "none" if number is None else "given"
-        note = ""
-        published = calibration = None
-        settings = encoding_settings(makers)
-        if threshold in (AUTO, PUBLISHED) and calibrate_with is None:
-            run = {"margin": margin, "k": k, "retrieval": retrieval, **settings}
-            published, note = find_published_threshold(model, texts, named, run, required=threshold == PUBLISHED)
-        embeddings, method = embed_distinct(distinct, makers, folder.path, method=method, progress=progress)
-        search = partial(
-            find_neighbors, method=method, engine=engine, device=device, memory_mib=memory_mib, progress=progress
-        )
-        if calibrate_with is not None:
-            calibration, note = calibrate_threshold(
-                calibrate_with,
-                texts,
-                embeddings,
-                encoders,
-                search,
-                folder=folder.path / f"calibration-{search_name(method)}",
-                options=settings,
-                target_precision=target_precision,
-                k=k,
-                margin=margin,
-                retrieval=retrieval,
-                progress=progress,
-            )
+def _open_texts(source: str | Path, target: str | Path, format: TextFormat | None) -> dict[str, MiningText]:
+    return {"source": MiningText(source, format=format), "target": MiningText(target, format=format)}
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """Both texts to mine, by side.
+
+    Attributes:
+        lines: Their lines, as they are.
+        summaries: Their sizes and hashes.
+        distinct: Their distinct sentences, which are mined.
+    """
+
+    lines: dict[str, MiningText]
+    summaries: dict[str, TextSummary]
+    distinct: dict[str, UniqueSentences]
+
+    @classmethod
+    def read(cls, lines: dict[str, MiningText], *, progress: bool) -> _Texts:
+        """Read both texts once.
+
+        Raises:
+            ValueError: For faulty lines, or a text without sentences.
+        """
+        summaries = {side: text.validate(progress=progress) for side, text in lines.items()}
+        distinct = {side: UniqueSentences(text, text.path) for side, text in lines.items()}
+        return cls(lines, summaries, distinct)
+
+    @property
+    def sentences(self) -> tuple[UniqueSentences, UniqueSentences]:
+        """Distinct sentences of source and target."""
+        return self.distinct["source"], self.distinct["target"]
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """Number of lines of each text."""
+        return {side: summary.rows for side, summary in self.summaries.items()}
+
+    def ids(self, source_index: int, target_index: int) -> tuple[list[str], list[str]]:
+        """Return the ids of all lines with these two distinct sentences."""
+        return self._side_ids("source", source_index), self._side_ids("target", target_index)
+
+    def _side_ids(self, side: str, index: int) -> list[str]:
+        lines = self.lines[side]
+        return [lines.id(row) for row in self.distinct[side].members(index)]
+
+    def pair(self, source_index: int, target_index: int) -> tuple[str, str]:
+        """Return two distinct sentences."""
+        sources, targets = self.sentences
+        return sources[source_index], targets[target_index]
+
+
+@dataclass(frozen=True)
+class _Threshold:
+    """Threshold of a run.
+
+    Attributes:
+        score: Minimum score of the kept pairs; ``None`` if all are kept.
+        source: As in :class:`MiningReport`, as all that follow.
+        note: Description of a threshold that was not given.
+        published: The published threshold, if it is used.
+        calibration: The estimated threshold, if it was calibrated.
+    """
+
+    score: float | None = None
+    source: str = "none"
+    note: str = ""
+    published: PublishedThreshold | None = None
+    calibration: PublishedThreshold | None = None
+
+    def __str__(self) -> str:
+        """Return the threshold as signatures have it."""
+        if self.score is None:
+            return "none"
+        return f"{self.score:g}" if self.source == "given" else f"{self.score:.6g} {self.source}"
+
+
+class _MiningRun:
+    """A run of :func:`mine_texts` whose input is known to be right; its methods are the steps, in their order.
+
+    Args:
+        texts: Both texts.
+        providers: Providers of their vectors, by side.
+        search: Options of the search; ``embed`` resolves the method.
+        encoding: Options of the encoder, with a device.
+        filters: Enabled filters, perhaps without languages.
+        threshold: As for :func:`mine_texts`.
+        folder: Work folder.
+        progress: Show progress bars on stderr.
+    """
+
+    embeddings: tuple[Embeddings, Embeddings]
+    pairs: MinedPairs
+    #: Margins of the pairs, if a cross-encoder has scored them again. *Shape:* ``(pairs,)``
+    margins: np.ndarray | None = None
+    histogram: ScoreHistogram
+    #: The filters that ran, with their limits.
+    filter_signature: str
+    #: Highest score of any pair, if none reaches the threshold.
+    best: float | None = None
+
+    def __init__(
+        self,
+        texts: _Texts,
+        providers: VectorProviders,
+        search: SearchOptions,
+        encoding: EncodingOptions,
+        filters: FilterOptions,
+        threshold: float | str | None,
+        folder: ResumableFolder,
+        *,
+        progress: bool,
+    ) -> None:
+        self.texts = texts
+        self.providers = providers
+        self.search = search
+        self.encoding = encoding
+        self.filters = filters
+        self.folder = folder
+        self.progress = progress
+        self.settings = encoding_settings(providers)
+        # A threshold with a name is estimated where it is neither published nor calibrated.
+        self.can_estimate = isinstance(threshold, str)
+        self.threshold = _Threshold()
+        if threshold is not None and not isinstance(threshold, str):
+            self.threshold = _Threshold(threshold, "given")
+        self.rejected: dict[str, int] = {}
+        # Parts of the signature that say how pairs were selected.
+        self.selection = [f"retrieval:{search.retrieval}"]
+
+    def find_published_threshold(self, encoder: Encoder | None, *, required: bool) -> None:
+        """Use the threshold that the model was published with, if it is valid for this run.
+
+        Raises:
+            ValueError: If it is required, and there is none.
+        """
+        search = self.search
+        run = {"margin": search.margin, "k": search.k, "retrieval": search.retrieval, **self.settings}
+        model = None if encoder is None else encoder.model
+        named_languages = (self.filters.source_language, self.filters.target_language)
+        published, note = find_published_threshold(model, self.texts.sentences, named_languages, run, required=required)
         if published is not None:
-            number = published.threshold
-            origin = "published"
-        elif calibration is not None:
-            number = calibration.threshold
-            origin = "calibrated"
-        forward, backward = search(*embeddings, k=k, state_folder=folder.path / search_name(method))
-        filters = identify_languages(filters, *texts)
-        pair_filters = PairFilters(filters)
-        passes = partial(pair_filters.allowed, sources=texts[0], targets=texts[1])
-        choose = partial(best_pairs, forward, backward, margin=margin, retrieval=retrieval)
-        if isinstance(threshold, str) and number is None:
-            candidates = choose(allow=partial(passes, freeing=True), keep=passes)
-            scores = candidates.scores
+            self.threshold = _Threshold(published.threshold, "published", note, published=published)
+
+    def embed(self) -> None:
+        """Embed both texts, and choose the method to search them by."""
+        self.embeddings, self.search = embed_distinct(
+            self.texts.distinct, self.providers, self.folder.path, self.search, progress=self.progress
+        )
+
+    def calibrate_threshold(
+        self, known_pairs: str | Path, encoders: Mapping[str, Encoder], target_precision: float | None
+    ) -> None:
+        """Estimate the threshold from a file of known translations."""
+        calibration, note = calibrate_threshold(
+            known_pairs,
+            self.texts.sentences,
+            self.embeddings,
+            encoders,
+            neighbor_search(self.search, self.encoding, progress=self.progress),
+            search=self.search,
+            folder=self.folder.path / f"calibration-{search_name(self.search.method)}",
+            settings=self.settings,
+            target_precision=target_precision,
+            progress=self.progress,
+        )
+        self.threshold = _Threshold(calibration.threshold, "calibrated", note, calibration=calibration)
+
+    def choose_pairs(self, log: IO[bytes] | None) -> None:
+        """Search both texts in each other, and choose the pairs that pass the filters and reach the threshold.
+
+        Args:
+            log: Stream for the pairs that are rejected, as JSON lines.
+        """
+        find_neighbors = neighbor_search(self.search, self.encoding, progress=self.progress)
+        state_folder = self.folder.path / search_name(self.search.method)
+        # Local, since it is the largest of what is in memory: free before pairs are scored again and written.
+        neighbors = find_neighbors(*self.embeddings, k=self.search.k, state_folder=state_folder)
+        sources, targets = self.texts.sentences
+        self.filters = identify_languages(self.filters, sources, targets)
+        pair_filters = PairFilters(self.filters)
+        choose = partial(best_pairs, *neighbors, margin=self.search.margin, retrieval=self.search.retrieval)
+        check = partial(pair_filters.allowed, sources=sources, targets=targets)
+        scores: np.ndarray | None = None
+        if self.can_estimate and self.threshold.score is None:
+            candidates = choose(allow=partial(check, freeing=True), keep=check)
             pair_filters.rejected.clear()  # only pairs that reach the threshold are counted and logged, below
-            estimate = estimate_threshold(
-                forward, backward, scores, candidates.source_indices, candidates.target_indices, margin=margin
-            )
+            self._estimate_threshold(neighbors, candidates)
+            scores = candidates.scores
             del candidates
-            number = estimate.threshold
-            note = estimate.note
-            origin = "none" if number is None else ESTIMATED
-            if number is None:
-                logger.warning("%s", note)
-        elif number is not None:
+        elif self.threshold.score is not None:
             scores = choose().scores
 
-        # Choose among the candidates, filter, score again, write.
-        log = None if rejects is None else stack.enter_context(atomic_writer(folder.path / REJECTS))
+        check_and_log = partial(check, on_reject=partial(self._log_reject, log))
+        threshold = self.threshold.score
+        self.pairs = choose(allow=partial(check_and_log, freeing=True), keep=check_and_log, threshold=threshold)
+        if threshold is None or scores is None:
+            scores = self.pairs.scores
+        elif len(scores) and scores[0] < threshold:
+            self.best = float(scores[0])
+        self.histogram = ScoreHistogram.of(scores, threshold)
+        self.rejected = dict(pair_filters.rejected)
+        self.filter_signature = pair_filters.signature
 
-        def ids_of(*places: int) -> tuple[list[str], ...]:
-            """Return the ids of all rows with these two sentences."""
-            sides = zip(read.values(), texts, places)
-            return tuple([text.id(row) for row in unique.members(place)] for text, unique, place in sides)
-
-        def on_reject(pair: RejectedPair) -> None:
-            if log is not None:
-                log.write(pair.as_json(*ids_of(pair.source_index, pair.target_index)))
-
-        passes = partial(passes, on_reject=on_reject)
-        pairs = choose(allow=partial(passes, freeing=True), keep=passes, threshold=number)
-        if number is None:
-            scores = pairs.scores
-        histogram = ScoreHistogram.of(scores, number)
-        best = None
-        if number is not None and len(scores) and scores[0] < number:
-            best = float(scores[0])
-        del forward, backward, choose, scores  # the largest of what is in memory
-        rejected = dict(pair_filters.rejected)
-        selection = [f"retrieval:{retrieval}"]
-        margins = None
-        if reranker is not None:
-            pairs, margins, rejected_by_reranker, name = rescore_pairs(
-                *reranker,
-                pairs,
-                texts,
-                folder.path,
-                on_reject=on_reject,
-                threshold=rescore_threshold,
-                progress=progress,
-            )
-            rejected |= rejected_by_reranker
-            selection.append(f"rescore:{name}")
-            if rescore_threshold is not None:
-                selection.append(f"rescore_threshold:{rescore_threshold:g}")
-        with (
-            atomic_writer(folder.path / pairs_file) as stream,
-            pair_writer(
-                stream,
-                format,
-                languages=written_languages,
-                margins=margins is not None,
-                threshold="none" if number is None else number,
-            ) as write,
-        ):
-            for row in progress_bar(range(len(pairs)), desc="writing", unit="pairs", show=progress):
-                score, source_row, target_row = pairs[row]
-                margin_score = None if margins is None else float(margins[row])
-                sentences = texts[0][source_row], texts[1][target_row]
-                write(score, ids_of(source_row, target_row), sentences, margin_score)
-        signature = sign_pairs(
-            "mine",
-            makers,
-            f"margin:{margin}",
-            f"k:{k}",
-            *selection,
-            f"method:{method}",
-            f"filters:{pair_filters.signature}",
-            f"threshold:{_signed(number, origin)}",
-            "duplicates:merged",
-            *(f"{name}:{','.join(text.files)}@{text.sha256[:8]}" for name, text in summaries.items()),
+    def _estimate_threshold(self, neighbors: tuple[Neighbors, Neighbors], candidates: MinedPairs) -> None:
+        """Estimate the threshold from the scores of the pairs that pass the filters; warn if all are kept."""
+        estimate = estimate_threshold(
+            *neighbors,
+            candidates.scores,
+            candidates.source_indices,
+            candidates.target_indices,
+            margin=self.search.margin,
         )
+        if estimate.threshold is None:
+            self.threshold = _Threshold(note=estimate.note)
+            logger.warning("%s", estimate.note)
+        else:
+            self.threshold = _Threshold(estimate.threshold, ESTIMATED, estimate.note)
+
+    def _log_reject(self, log: IO[bytes] | None, pair: RejectedPair) -> None:
+        if log is not None:
+            log.write(pair.as_json(*self.texts.ids(pair.source_index, pair.target_index)))
+
+    def rescore_pairs(
+        self, reranker: CrossEncoder, name: str | None, threshold: float | None, log: IO[bytes] | None
+    ) -> None:
+        """Score the pairs again with a cross-encoder, and sort them by these scores.
+
+        Args:
+            reranker: The cross-encoder.
+            name: Name by which it was loaded.
+            threshold: Minimum score, after its activation, of the kept pairs.
+            log: As for :meth:`choose_pairs`.
+        """
+        rescored = rescore_pairs(
+            reranker,
+            name,
+            self.pairs,
+            self.texts.sentences,
+            self.folder,
+            threshold=threshold,
+            on_reject=partial(self._log_reject, log),
+            progress=self.progress,
+        )
+        self.pairs = rescored.pairs
+        self.margins = rescored.margins
+        self.rejected |= rescored.rejected
+        self.selection.append(f"rescore:{rescored.model}")
+        if threshold is not None:
+            self.selection.append(f"rescore_threshold:{threshold:g}")
+
+    def write_pairs(self, stream: IO[bytes], format: PairFormat, languages: SideLanguages) -> None:
+        """Write the pairs to a stream.
+
+        Args:
+            stream: The stream.
+            format: Format of the pairs.
+            languages: Languages of both texts, for TMX.
+        """
+        threshold: float | Literal["none"] = "none"
+        if self.threshold.score is not None:
+            threshold = self.threshold.score
+        has_margins = self.margins is not None
+        with pair_writer(stream, format, languages=languages, margins=has_margins, threshold=threshold) as write:
+            rows = range(len(self.pairs))
+            for row in progress_bar(rows, desc="writing", unit="pairs", show=self.progress):
+                score, source_index, target_index = self.pairs[row]
+                margin = None if self.margins is None else float(self.margins[row])
+                ids = self.texts.ids(source_index, target_index)
+                write(score, ids, self.texts.pair(source_index, target_index), margin)
+
+    def report(self, languages: SideLanguages) -> MiningReport:
+        """Return the metrics of the run.
+
+        Args:
+            languages: Languages that were named, or written to TMX.
+        """
+        signature = self._sign()
+        calibration = self.threshold.calibration
+        if calibration is not None:
+            calibration = replace(calibration, signature=signature)
         return MiningReport(
-            pairs=len(pairs),
-            rejected=rejected,
-            rows=rows,
-            blank={name: text.blank_rows for name, text in distinct.items()},
-            distinct={name: len(text) for name, text in distinct.items()},
-            threshold=number,
-            threshold_source=origin,
-            threshold_note=note,
-            histogram=histogram,
-            best=best,
-            source_language=filters.source_language or written_languages[0],
-            target_language=filters.target_language or written_languages[1],
-            published=published,
-            calibration=None if calibration is None else replace(calibration, signature=signature),
+            pairs=len(self.pairs),
+            rejected=self.rejected,
+            rows=self.texts.rows,
+            blank={side: text.blank_rows for side, text in self.texts.distinct.items()},
+            distinct={side: len(text) for side, text in self.texts.distinct.items()},
+            threshold=self.threshold.score,
+            threshold_source=self.threshold.source,
+            threshold_note=self.threshold.note,
+            histogram=self.histogram,
+            best=self.best,
+            source_language=self.filters.source_language or languages[0],
+            target_language=self.filters.target_language or languages[1],
+            published=self.threshold.published,
+            calibration=calibration,
             signature=signature,
         )
 
-
-def _signed(threshold: float | None, source: str) -> str:
-    """Return a threshold as signatures have it."""
-    if threshold is None:
-        return "none"
-    return f"{threshold:g}" if source == "given" else f"{threshold:.6g} {source}"
+    def _sign(self) -> str:
+        data = [
+            f"{side}:{','.join(summary.files)}@{summary.sha256[:8]}" for side, summary in self.texts.summaries.items()
+        ]
+        return sign_pairs(
+            "mine",
+            self.providers,
+            f"margin:{self.search.margin}",
+            f"k:{self.search.k}",
+            *self.selection,
+            f"method:{self.search.method}",
+            f"filters:{self.filter_signature}",
+            f"threshold:{self.threshold}",
+            "duplicates:merged",
+            *data,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -466,8 +643,11 @@ class MiningPlan:
 
     def lines(self) -> list[str]:
         """Describe the plan, one a line."""
+        sides = [
+            f"{side}: {rows:,} lines, {self.measured[side]:,} of them measured" for side, rows in self.rows.items()
+        ]
         return [
-            *(f"{side}: {rows:,} lines, {self.measured[side]:,} of them measured" for side, rows in self.rows.items()),
+            *sides,
             f"time: about {duration(self.encode_seconds)} to embed, {duration(self.search_seconds)} for an exact search"
             f" on {self.device}",
             f"memory: about {self.memory_bytes / 2**20:,.0f} MiB beyond the encoder's",
@@ -486,76 +666,91 @@ def plan_mining(
     source_language: str | None = None,
     target_language: str | None = None,
     text_format: TextFormat | None = None,
-    batch_size: int | None = None,
-    dtype: StoreDtype = "float32",
-    prompt: str | None = None,
-    k: int = 4,
-    device: str | None = None,
-    memory_mib: int = 256,
+    search: SearchOptions = SearchOptions(),
+    encoding: EncodingOptions = EncodingOptions(),
 ) -> MiningPlan:
     """Estimate time, memory and disk of :func:`mine_texts` with these options; writes nothing.
 
     Lines at equal distances in each text are embedded, or their vectors are read if there are embeddings, and the two
     samples are searched. Encoding grows with the lines, an exact search with their product. A small search takes longer
-    per product than a large one, so the search is estimated on the high side. Filters, calibration, re-scoring and
-    approximate search are not measured.
+    per product than a large one, so the search is estimated on the high side. Filters, calibration, re-scoring,
+    approximate search and Ray are not measured.
 
     Args:
-        source: As for ``mine_texts``, as all that follow unless stated otherwise.
-        target: As for ``mine_texts``.
-        model: As for ``mine_texts``.
-        source_embeddings: As for ``mine_texts``.
-        target_embeddings: As for ``mine_texts``.
+        source: File of the text.
+        target: Text in the other language.
+        model: Encoder of a text without embeddings: a ``SentenceTransformer``, or the Hub id or folder of one.
+        source_embeddings: Store, ``.npy`` file or array with a row for each line of the source text.
+        target_embeddings: The same for the target text.
         source_language: Language of the source text, for a model that is centered by language.
         target_language: Language of the target text.
-        text_format: As for ``mine_texts``.
-        batch_size: As for ``mine_texts``.
-        dtype: As for ``mine_texts``.
-        prompt: As for ``mine_texts``.
-        k: As for ``mine_texts``.
-        device: As for ``mine_texts``.
-        memory_mib: As for ``mine_texts``.
+        text_format: Format of the lines, see :func:`mine_texts`.
+        search: Options of the search, of which ``k`` and ``memory_mib`` are measured.
+        encoding: How the texts are embedded; its device also searches.
     Raises:
         ValueError: For options out of range, faulty texts, or embeddings that do not match them.
     """
-    device = device or default_device()
-    texts = {"source": MiningText(source, format=text_format), "target": MiningText(target, format=text_format)}
+    encoding = on_default_device(encoding)
+    texts = _open_texts(source, target, text_format)
     rows = {side: text.validate().rows for side, text in texts.items()}
-    check_k(k, rows["source"], rows["target"])
-    encoder = None
-    if model is not None:
-        from st_xling.mining.encoding import Encoder  # slow to import
-
-        encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device)
-    given = {"source": source_embeddings, "target": target_embeddings}
-    languages = {"source": source_language, "target": target_language}
-    makers, _ = vectors_from(encoder, given, rows, languages=languages)
-    vectors: dict[str, np.ndarray] = {}
-    encode_seconds, embedded = 0.0, 0
-    for side, maker in makers.items():
-        step = -(-rows[side] // (READY if isinstance(maker, PrecomputedEmbeddings) else EMBEDDED))
-        sample = dict(islice((line for line in enumerate(texts[side]) if line[1].strip()), 0, None, step))
-        if isinstance(maker, PrecomputedEmbeddings):
-            vectors[side] = np.asarray(maker.rows[np.array([*sample])])
+    check_k(search.k, rows["source"], rows["target"])
+    providers, _ = vectors_from(
+        text_encoder(model, encoding),
+        {"source": source_embeddings, "target": target_embeddings},
+        rows,
+        languages={"source": source_language, "target": target_language},
+    )
+    samples: dict[str, np.ndarray] = {}
+    encode_seconds = 0.0
+    encoded_rows = 0
+    for side, provider in providers.items():
+        if isinstance(provider, PrecomputedEmbeddings):
+            sampled_rows, _ = _sample_lines(texts[side], rows[side], MEASURED_PRECOMPUTED)
+            samples[side] = np.asarray(provider.rows[np.array(sampled_rows)])
             continue
-        maker.vectors([*sample.values()][:8])  # the first call prepares the device
+        _, sentences = _sample_lines(texts[side], rows[side], MEASURED_ENCODED)
+        provider.vectors(sentences[:8])  # the first call prepares the device
         started = time.perf_counter()
-        vectors[side] = maker.vectors([*sample.values()])
-        encode_seconds += (time.perf_counter() - started) * rows[side] / len(sample)
-        embedded += rows[side]
-    measured = {side: len(sample) for side, sample in vectors.items()}
-    sample_k = min(k, *measured.values())
-    for _ in range(2):  # the first run prepares the device
-        started = time.perf_counter()
-        find_neighbors(vectors["source"], vectors["target"], k=sample_k, device=device, memory_mib=memory_mib)
-        searched_in = time.perf_counter() - started
-    vector_bytes = vectors["source"].shape[1] * DTYPES[dtype].itemsize + 4 * (dtype == "int8")  # with its scale
+        samples[side] = provider.vectors(sentences)
+        encode_seconds += (time.perf_counter() - started) * rows[side] / len(sentences)
+        encoded_rows += rows[side]
+    measured = {side: len(sample) for side, sample in samples.items()}
+    sample_seconds = _time_search(samples, search, encoding)
+    vector_bytes = samples["source"].shape[1] * DTYPES[encoding.dtype].itemsize
+    if encoding.dtype == "int8":
+        vector_bytes += 4  # the scale of a row
+    neighbor_count = search.k * sum(rows.values())
     return MiningPlan(
         rows=rows,
         measured=measured,
         encode_seconds=encode_seconds,
-        search_seconds=searched_in * math.prod(rows.values()) / math.prod(measured.values()),
-        memory_bytes=memory_mib * 2**20 + 12 * k * sum(rows.values()),
-        disk_bytes=embedded * vector_bytes + 16 * k * sum(rows.values()),
-        device=device,
+        search_seconds=sample_seconds * math.prod(rows.values()) / math.prod(measured.values()),
+        memory_bytes=search.memory_mib * 2**20 + 12 * neighbor_count,
+        disk_bytes=encoded_rows * vector_bytes + 16 * neighbor_count,
+        device=encoding.device or "cpu",
     )
+
+
+def _sample_lines(text: MiningText, rows: int, most: int) -> tuple[list[int], list[str]]:
+    """Return rows and sentences at equal distances among the lines that are not blank, at most so many."""
+    step = -(-rows // most)
+    sentences = ((row, line) for row, line in enumerate(text) if line.strip())
+    sample = list(islice(sentences, 0, None, step))
+    return [row for row, _ in sample], [line for _, line in sample]
+
+
+def _time_search(samples: Mapping[str, np.ndarray], search: SearchOptions, encoding: EncodingOptions) -> float:
+    """Return the seconds of an exact search of two samples in each other."""
+    k = min(search.k, *map(len, samples.values()))
+    seconds = 0.0
+    for _ in range(2):  # the first run prepares the device
+        started = time.perf_counter()
+        find_neighbors(
+            samples["source"],
+            samples["target"],
+            k=k,
+            device=encoding.device or "cpu",
+            memory_mib=search.memory_mib,
+        )
+        seconds = time.perf_counter() - started
+    return seconds

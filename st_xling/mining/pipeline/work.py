@@ -8,9 +8,11 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal, Protocol
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
@@ -20,16 +22,20 @@ from st_xling._version import __version__
 from st_xling.mining.deduplication import UniqueSentences
 from st_xling.mining.filters import PairFilters, RejectedPair
 from st_xling.mining.mined_pairs import MinedPairs
-from st_xling.mining.search.approximate import FAISS, CandidateIndex
-from st_xling.mining.search.exact import check_k
-from st_xling.mining.search.find import choose_method
+from st_xling.mining.options import FAISS, EncodingOptions, SearchOptions
+from st_xling.mining.search.approximate import CandidateIndex
+from st_xling.mining.search.exact import Neighbors, check_k
+from st_xling.mining.search.find import choose_method, find_neighbors
 from st_xling.mining.text import TextSummary, tsv_line
-from st_xling.mining.vectors import PrecomputedEmbeddings, VectorMakers, encoding_settings, model_names
+from st_xling.mining.vectors import PrecomputedEmbeddings, VectorProviders, encoding_settings, model_names
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.options import PairFormat, check_choice
 from st_xling.utils.resumable import Output, ResumableFolder, deliver, work_folder
 from st_xling.utils.signature import sign
 from st_xling.utils.text import SCORED_COLUMNS, THRESHOLD, file_ending, unpacked_name
+
+if TYPE_CHECKING:  # it loads sentence-transformers, which is slow to import
+    from st_xling.mining.encoding import Encoder
 
 #: Name of the rejects in a work folder.
 REJECTS = "rejects.jsonl"
@@ -39,7 +45,14 @@ OTHER_FORMATS = (".parquet", ".csv", ".json", ".zip", ".xlsx", ".xml", ".html")
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-Languages = tuple[str | None, str | None]
+#: Languages of source and target; ``None`` if one is unknown.
+SideLanguages = tuple[str | None, str | None]
+
+#: :func:`~st_xling.mining.find_neighbors` with the options of a run.
+NeighborSearch = Callable[..., tuple[Neighbors, Neighbors]]
+
+#: Ids of the source and of the target of a pair.
+SidesIds = tuple[Sequence[str], Sequence[str]]
 
 
 def resolve_format(format: PairFormat | None, out: Output) -> PairFormat:
@@ -51,7 +64,8 @@ def resolve_format(format: PairFormat | None, out: Output) -> PairFormat:
                 f"pairs are written as TSV, JSON lines or TMX: got the name {out}; end it in .tsv, .jsonl or .tmx, or "
                 "name the format (--format tsv)."
             )
-        format = "jsonl" if ending in (".jsonl", ".ndjson") else "tmx" if ending == ".tmx" else "tsv"
+        formats: dict[str, PairFormat] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".tmx": "tmx"}
+        format = formats.get(ending, "tsv")
     check_choice("format", format, PairFormat)
     return format
 
@@ -93,9 +107,21 @@ def counted(numbers: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {reason}" for reason, count in numbers.items())
 
 
-def default_device() -> str:
-    """Return the device to embed and search on: a GPU if there is one."""
-    return "cuda" if torch.cuda.is_available() else "cpu"
+def on_default_device(options: EncodingOptions) -> EncodingOptions:
+    """Return the options with a device to embed and search on: by default a GPU if there is one."""
+    if options.device:
+        return options
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return replace(options, device=device)
+
+
+def text_encoder(model: Any, options: EncodingOptions) -> Encoder | None:
+    """Return the encoder of texts without embeddings; ``None`` without a model."""
+    if model is None:
+        return None
+    from st_xling.mining.encoding import Encoder  # slow to import
+
+    return Encoder(model, options)
 
 
 @contextmanager
@@ -127,10 +153,8 @@ def search_task(
     command: str,
     texts: Mapping[str, UniqueSentences],
     summaries: Mapping[str, TextSummary],
-    makers: VectorMakers,
-    *,
-    k: int,
-    method: str,
+    providers: VectorProviders,
+    search: SearchOptions,
 ) -> dict[str, Any]:
     """Check texts, embeddings and search; returns what embeddings and search depend on.
 
@@ -138,57 +162,84 @@ def search_task(
         command: Name of the command.
         texts: Distinct sentences, by side.
         summaries: Summaries of what is embedded, by name.
-        makers: Providers of the vectors, by side.
-        k: Number of neighbors.
-        method: Method of the search.
+        providers: Providers of the vectors, by side.
+        search: Options of the search.
     Raises:
         ValueError: If a store is damaged or of another text, FAISS cannot make the index for the vectors, or ``k`` is
             above the number of distinct sentences.
     """
-    task: dict[str, Any] = {"command": command, "k": k}
+    task: dict[str, Any] = {"command": command, "k": search.k}
     task |= {f"{name} text": summary.sha256 for name, summary in summaries.items()}
-    for side, maker in makers.items():
-        if method.startswith(FAISS) and maker.dim:
-            CandidateIndex(method.removeprefix(FAISS), maker.dim)  # raises for one that FAISS cannot make
-        if isinstance(maker, PrecomputedEmbeddings):
-            maker.check(texts[side].text)
-        task |= {f"{side} {name}": value for name, value in maker.settings.items()}
+    for side, provider in providers.items():
+        if search.method.startswith(FAISS) and provider.dim:
+            CandidateIndex(search.method.removeprefix(FAISS), provider.dim)  # raises for one that FAISS cannot make
+        if isinstance(provider, PrecomputedEmbeddings):
+            provider.check(texts[side].text)
+        task |= {f"{side} {name}": value for name, value in provider.settings.items()}
     sources, targets = map(len, texts.values())
-    check_k(k, sources, targets, kind="distinct ")
+    check_k(search.k, sources, targets, kind="distinct ")
     return task
 
 
 def embed_distinct(
-    texts: Mapping[str, UniqueSentences], makers: VectorMakers, folder: Path, *, method: str, progress: bool
-) -> tuple[tuple[Embeddings, Embeddings], str]:
+    texts: Mapping[str, UniqueSentences],
+    providers: VectorProviders,
+    folder: Path,
+    search: SearchOptions,
+    *,
+    progress: bool,
+) -> tuple[tuple[Embeddings, Embeddings], SearchOptions]:
     """Embed the distinct sentences of both texts, and choose the method to search them by.
 
     Args:
         texts: Distinct sentences, by side.
-        makers: Providers of their vectors, by side.
+        providers: Providers of their vectors, by side.
         folder: Folder of the stores.
-        method: As for :func:`~st_xling.mining.find_neighbors`.
+        search: Options of the search, whose method may be ``"auto"``.
         progress: Show a progress bar on stderr.
+    Returns:
+        The vectors of both texts, and the options with the method that was chosen.
     """
-    source, target = (
-        text.select(maker.rows)
-        if isinstance(maker := makers[name], PrecomputedEmbeddings)
-        else maker.encode_sentences(text, folder / name, place=text.place, progress=progress)
-        for name, text in texts.items()
+    embeddings: list[Embeddings] = []
+    for side, text in texts.items():
+        provider = providers[side]
+        if isinstance(provider, PrecomputedEmbeddings):
+            embeddings.append(text.select(provider.rows))
+        else:
+            store = provider.encode_sentences(text, folder / side, locate=text.place, progress=progress)
+            embeddings.append(store)
+    source, target = embeddings
+    method = choose_method(search.method, int(source.shape[0]), int(target.shape[0]), int(source.shape[1]))
+    return (source, target), replace(search, method=method)
+
+
+def neighbor_search(search: SearchOptions, encoding: EncodingOptions, *, progress: bool) -> NeighborSearch:
+    """Return :func:`~st_xling.mining.find_neighbors` with the options of a run but ``k``."""
+    return partial(
+        find_neighbors,
+        method=search.method,
+        engine=encoding.engine,
+        device=encoding.device or "cpu",
+        memory_mib=search.memory_mib,
+        progress=progress,
     )
-    sizes = int(source.shape[0]), int(target.shape[0]), int(source.shape[1])
-    return (source, target), choose_method(method, *sizes)
 
 
 def search_name(method: str) -> str:
-    """Return the name of the folder that a search is saved in; each method has its own."""
+    """Return the name of the folder that a search is saved in; each method has another."""
     return "search" if method == "exact" else f"search-{hashlib.sha256(method.encode()).hexdigest()[:8]}"
 
 
-def sign_pairs(command: str, makers: VectorMakers, *parts: str) -> str:
+def sign_pairs(command: str, providers: VectorProviders, *parts: str) -> str:
     """Return the signature of pairs: the command, the model and its settings, and other parts."""
-    settings = (f"{name}:{value}" for name, value in encoding_settings(makers).items())
-    return sign(command, f"model:{model_names(makers)}", *settings, *parts)
+    settings = (f"{name}:{value}" for name, value in encoding_settings(providers).items())
+    return sign(command, f"model:{model_names(providers)}", *settings, *parts)
+
+
+class WritePair(Protocol):
+    """Writes a pair: its score, ids and texts of both sides, and the margin if the score is a cross-encoder's."""
+
+    def __call__(self, score: float, ids: SidesIds, texts: tuple[str, str], margin: float | None = None, /) -> None: ...
 
 
 @contextmanager
@@ -196,14 +247,13 @@ def pair_writer(
     stream: IO[bytes],
     format: PairFormat,
     *,
-    languages: Languages = (None, None),
+    languages: SideLanguages = (None, None),
     margins: bool = False,
     threshold: float | Literal["none"] | None = None,
-) -> Iterator[Callable[..., None]]:
+) -> Iterator[WritePair]:
     """Yield a function that writes scored pairs to a binary stream, which stays open.
 
-    Its arguments are the score, ids and texts of both sides, and the margin score if the score is a cross-encoder's. A
-    sentence has several ids if it occurs several times, or if the text is of several.
+    A sentence has several ids if it occurs several times, or if the text is of several.
 
     Args:
         stream: The stream.
@@ -216,70 +266,121 @@ def pair_writer(
     Raises:
         ValueError: For an id with a comma in TSV.
     """
+    written_threshold: float | None = None
+    if threshold is not None:
+        written_threshold = math.nan if threshold == "none" else float(threshold)
+    lines = _FORMATS[format](languages, margins, written_threshold)
 
-    has_threshold = threshold is not None
-    number = math.nan if threshold in (None, "none") else float(str(threshold))
-
-    def line(text: str) -> None:
+    def write_line(text: str) -> None:
         stream.write(text.encode("utf-8") + b"\n")
 
-    def write(
-        score: float, ids: tuple[Sequence[str], Sequence[str]], texts: tuple[str, str], margin: float | None = None
-    ) -> None:
-        if format == "jsonl":
-            record: dict[str, Any] = {"score": score if math.isfinite(score) else None}
-            record |= {"source_ids": ids[0], "target_ids": ids[1], "source": texts[0], "target": texts[1]}
-            if margin is not None:
-                record["margin"] = margin
-            if has_threshold:
-                record["threshold"] = None if math.isnan(number) else number
-            line(json.dumps(record, ensure_ascii=False))
-            return
-        if format == "tmx":
-            sides = "".join(
-                f"<tuv xml:lang={quoteattr(str(language))}><seg>{escape(_NOT_XML.sub('', text))}</seg></tuv>"
-                for language, text in zip(languages, texts)
-            )
-            line(f'<tu><prop type="score">{score!r}</prop>{sides}</tu>')
-            return
-        if name := next((name for side in ids for name in side if "," in name), None):
-            raise ValueError(
-                f"ids must have no commas, which join ids in TSV: got {name!r}; write JSON lines (--format jsonl)."
-            )
+    def write(score: float, ids: SidesIds, texts: tuple[str, str], margin: float | None = None, /) -> None:
+        write_line(lines.pair(score, ids, texts, margin))
+
+    for line in lines.header():
+        write_line(line)
+    yield write
+    for line in lines.footer():
+        write_line(line)
+
+
+class _PairLines:
+    """Lines of a file of scored pairs in one format.
+
+    Args:
+        languages: Languages of source and target.
+        margins: Whether each pair has a margin score.
+        threshold: Threshold of mined pairs, NaN if all were kept; ``None`` for pairs that were not mined.
+    """
+
+    def __init__(self, languages: SideLanguages, margins: bool, threshold: float | None) -> None:
+        self.languages = languages
+        self.margins = margins
+        self.threshold = threshold
+
+    def header(self) -> list[str]:
+        return []
+
+    def pair(self, score: float, ids: SidesIds, texts: tuple[str, str], margin: float | None) -> str:
+        raise NotImplementedError
+
+    def footer(self) -> list[str]:
+        return []
+
+
+class _TsvLines(_PairLines):
+    def header(self) -> list[str]:
+        names = [*SCORED_COLUMNS]
+        if self.margins:
+            names.append("margin")
+        if self.threshold is not None:
+            names.append(THRESHOLD)
+        return ["\t".join(names)]
+
+    def pair(self, score: float, ids: SidesIds, texts: tuple[str, str], margin: float | None) -> str:
+        for name in chain.from_iterable(ids):
+            if "," in name:
+                raise ValueError(
+                    f"ids must have no commas, which join ids in TSV: got {name!r}; write JSON lines (--format jsonl)."
+                )
         cells = [repr(score), *map(",".join, ids), *texts]
         if margin is not None:
             cells.append(repr(margin))
-        if has_threshold:
-            cells.append(repr(number))
-        line(tsv_line(cells))
+        if self.threshold is not None:
+            cells.append(repr(self.threshold))
+        return tsv_line(cells)
 
-    if format == "tsv":
-        names = [*SCORED_COLUMNS]
-        if margins:
-            names.append("margin")
-        if has_threshold:
-            names.append(THRESHOLD)
-        line("\t".join(names))
-    elif format == "tmx":
-        line('<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">')
-        line(
+
+class _JsonLines(_PairLines):
+    def pair(self, score: float, ids: SidesIds, texts: tuple[str, str], margin: float | None) -> str:
+        source_ids, target_ids = ids
+        source, target = texts
+        record: dict[str, Any] = {
+            "score": score if math.isfinite(score) else None,
+            "source_ids": source_ids,
+            "target_ids": target_ids,
+            "source": source,
+            "target": target,
+        }
+        if margin is not None:
+            record["margin"] = margin
+        if self.threshold is not None:
+            record["threshold"] = None if math.isnan(self.threshold) else self.threshold
+        return json.dumps(record, ensure_ascii=False)
+
+
+class _TmxLines(_PairLines):
+    def header(self) -> list[str]:
+        source_language = quoteattr(str(self.languages[0]))
+        lines = [
+            '<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">',
             f'<header creationtool="st-xling" creationtoolversion="{__version__}" segtype="sentence" '
-            f'o-tmf="st-xling" adminlang="en" srclang={quoteattr(str(languages[0]))} datatype="plaintext">'
-        )
-        if has_threshold:
-            line(f'<prop type="{THRESHOLD}">{number!r}</prop>')
-        line("</header>\n<body>")
-    yield write
-    if format == "tmx":
-        line("</body>\n</tmx>")
+            f'o-tmf="st-xling" adminlang="en" srclang={source_language} datatype="plaintext">',
+        ]
+        if self.threshold is not None:
+            lines.append(f'<prop type="{THRESHOLD}">{self.threshold!r}</prop>')
+        return [*lines, "</header>\n<body>"]
+
+    def pair(self, score: float, ids: SidesIds, texts: tuple[str, str], margin: float | None) -> str:
+        variants = ""
+        for language, text in zip(self.languages, texts):
+            segment = escape(_NOT_XML.sub("", text))
+            variants += f"<tuv xml:lang={quoteattr(str(language))}><seg>{segment}</seg></tuv>"
+        return f'<tu><prop type="score">{score!r}</prop>{variants}</tu>'
+
+    def footer(self) -> list[str]:
+        return ["</body>\n</tmx>"]
+
+
+_FORMATS: dict[PairFormat, type[_PairLines]] = {"tsv": _TsvLines, "jsonl": _JsonLines, "tmx": _TmxLines}
 
 
 def write_checked(
     scores: np.ndarray,
-    ids: Sequence[Sequence[list[str]]],
-    texts: Sequence[Sequence[str]],
+    ids: tuple[Sequence[list[str]], Sequence[list[str]]],
+    texts: tuple[Sequence[str], Sequence[str]],
     filters: PairFilters,
-    write: Callable[..., None],
+    write: WritePair,
     log: IO[bytes],
 ) -> int:
     """Write the pairs that pass the filters, and the rejected ones to a log; returns the number of written pairs.
@@ -292,13 +393,15 @@ def write_checked(
         write: Function of :func:`pair_writer`.
         log: Stream for the rejected pairs, as JSON lines.
     """
+    source_ids, target_ids = ids
+    sources, targets = texts
 
     def on_reject(pair: RejectedPair) -> None:
-        log.write(pair.as_json(ids[0][pair.source_index], ids[1][pair.target_index]))
+        log.write(pair.as_json(source_ids[pair.source_index], target_ids[pair.target_index]))
 
     allowed = np.ones(len(scores), dtype=bool)
     scored = np.flatnonzero(np.isfinite(scores))
-    allowed[scored] = filters.allowed(MinedPairs(scores[scored], scored, scored), texts[0], texts[1], on_reject)
+    allowed[scored] = filters.allowed(MinedPairs(scores[scored], scored, scored), sources, targets, on_reject)
     for row in np.flatnonzero(allowed).tolist():
-        write(float(scores[row]), (ids[0][row], ids[1][row]), (texts[0][row], texts[1][row]))
+        write(float(scores[row]), (source_ids[row], target_ids[row]), (sources[row], targets[row]))
     return int(allowed.sum())

@@ -33,9 +33,6 @@ from st_xling.mining.search.exact import Neighbors, corpus_matrices, exact_rows
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import atomic_path, is_intact, locked, record_hash
 
-#: Begins a ``method`` that names a FAISS index.
-FAISS = "faiss:"
-
 #: Rows of each corpus that are searched exactly too.
 RECALL_SAMPLE = 256
 

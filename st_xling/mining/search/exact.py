@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from st_xling.mining.options import check_neighbors
 from st_xling.mining.search.corpus_matrix import (
     MAX_ROWS,
     NO_CANDIDATE,
@@ -69,8 +70,7 @@ class Neighbors:
 
 def check_k(k: int, sources: int, targets: int, kind: str = "") -> None:
     """Raise unless both corpora have ``k`` sentences, of a ``kind`` such as ``"distinct "``."""
-    if k < 1:
-        raise ValueError(f"k must be at least 1: got k={k}; 4 is the usual choice.")
+    check_neighbors(k)
     if k > min(sources, targets):
         raise ValueError(
             f"k must be smaller than the corpus, or equal to it, on both sides: got k={k} for {sources} {kind}source "

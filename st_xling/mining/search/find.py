@@ -26,19 +26,17 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from st_xling.mining.deduplication import SelectedRows
+from st_xling.mining.options import FAISS, check_method
 from st_xling.mining.ray import check_engine, run_on_ray
-from st_xling.mining.search.approximate import FAISS, approximate_neighbors, measure_recall
+from st_xling.mining.search.approximate import approximate_neighbors, measure_recall
 from st_xling.mining.search.corpus_matrix import NO_CANDIDATE, distinct_best, pack_keys
 from st_xling.mining.search.exact import Neighbors, check_k, corpus_matrices, exact_neighbors
 from st_xling.utils.cosines import Embeddings, check_shapes
-from st_xling.utils.options import Engine, check_installed, check_number, helpful_arguments
+from st_xling.utils.options import Engine, check_number, helpful_arguments
 from st_xling.utils.resumable import ResumableFolder
 from st_xling.utils.terminal import progress_bar
 
 logger = logging.getLogger(__name__)
-
-#: Values of ``method``; ``auto`` chooses by the size of the corpora.
-METHODS = ("exact", "approximate", "auto")
 
 #: Multiplications up to which ``auto`` is exact: a quarter of an hour of one core of 2024, 280,000 sentences a corpus
 #: of dim 256, or 160,000 of dim 768.
@@ -80,13 +78,7 @@ Keys = tuple[np.ndarray, np.ndarray]
 
 def check_search(method: str, engine: Engine) -> None:
     """Raise unless there is such a search."""
-    if method not in METHODS and not method.startswith(FAISS):
-        raise ValueError(
-            f"method must be one of {', '.join(METHODS)}, or {FAISS} and a factory string, such as "
-            f"'{FAISS}IVF4096,Flat': got {method!r}; {METHODS[0]!r} is usual."
-        )
-    if method == "approximate" or method.startswith(FAISS):
-        check_installed("faiss", f"method={method!r}", extra="faiss")
+    check_method(method)
     check_engine(engine)
 
 

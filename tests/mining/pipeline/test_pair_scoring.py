@@ -14,7 +14,7 @@ import pytest
 
 from st_xling.data.pairs import pair_dataset
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.mining import FilterOptions, score_pairs, score_texts, write_store
+from st_xling.mining import FilterOptions, SearchOptions, score_pairs, score_texts, write_store
 from st_xling.mining.pipeline.pair_scoring import _read_corpus
 from st_xling.models.encoding import encode
 from tests.mining.pipeline.test_text_mining import read_cells, write
@@ -41,7 +41,7 @@ def vectors(model: Any, side: int, pairs: list[tuple[str, str]]) -> np.ndarray:
 @pytest.mark.parametrize(("k", "margin"), [(4, "ratio"), (2, "distance")])
 def test_equals_score_pairs(k: int, margin: str, model: Any, tmp_path: Path) -> None:
     path, out = write(tmp_path / "pairs.tsv", ["\t".join(pair) for pair in PAIRS]), tmp_path / "deep" / "scored.tsv"
-    report = score_texts(path, out, model=model, k=k, margin=margin)
+    report = score_texts(path, out, model=model, search=SearchOptions(k=k, margin=margin))
     expected = score_pairs(vectors(model, 0, PAIRS), vectors(model, 1, PAIRS), k=k, margin=margin)
     assert scores(out) == expected.tolist()
     assert texts(out) == [list(pair) for pair in PAIRS]
@@ -104,7 +104,7 @@ def test_labeled_rows_are_scored_whatever_their_label(model: Any, tmp_path: Path
         *(f"{other}\t{english}\t{row % 2}" for row, (other, english) in enumerate(PAIRS)),
     ]
     (tmp_path / "labeled.tsv").write_text("".join(f"{line}\n" for line in rows), encoding="utf-8")
-    report = score_texts(tmp_path / "labeled.tsv", tmp_path / "out.tsv", model=model, k=2)
+    report = score_texts(tmp_path / "labeled.tsv", tmp_path / "out.tsv", model=model, search=SearchOptions(k=2))
     assert report.pairs == len(PAIRS)
 
 
@@ -206,7 +206,7 @@ def test_what_cannot_be(model: Any, tmp_path: Path) -> None:
     for content, options, message in (
         ("only one\nx\n", {}, r"got none in .*pairs\.tsv: 2 wrong_column_count, such as .*:1: wrong column count"),
         ("", {}, "at least one sentence pair, got none"),
-        ("a\tb\n", {"k": 4}, "k=4 for 1 distinct source"),
+        ("a\tb\n", {"search": SearchOptions(k=4)}, "k=4 for 1 distinct source"),
         ("a\tb\n", {"pairs": f"{path}?columns=0,7"}, "got none.*expected at least 8, got 2"),
         ("a\tb\n", {"pairs": f"{path}?size=1"}, "without .size"),
         ("a\tb\n", {"pairs": tmp_path / "absent.tsv"}, "absent"),
@@ -224,7 +224,7 @@ def test_text_stays_on_the_disk(tmp_path: Path, peak_growth: Callable[[Callable[
     lines = [f"{row} {''.join(chance.choices('abcdef ghij', k=3000))}\t{row} Satz" for row in range(4000)]
     path = write(tmp_path / "pairs.tsv", lines)
     side = np.random.default_rng(0).standard_normal((4000, 8)).astype(np.float32)
-    options: dict[str, Any] = {"memory_mib": 4}
+    options: dict[str, Any] = {"search": SearchOptions(memory_mib=4)}
     for name in ("source", "target"):
         np.save(tmp_path / f"{name}.npy", side)
         options |= {f"{name}_embeddings": tmp_path / f"{name}.npy"}
@@ -232,5 +232,5 @@ def test_text_stays_on_the_disk(tmp_path: Path, peak_growth: Callable[[Callable[
     assert len(scores(tmp_path / "o")) == 4000
     assert growth < 30 * 2**20
     before = pa.total_allocated_bytes()
-    table = _read_corpus(str(path), progress=False)[0]
+    table = _read_corpus(str(path), progress=False).table
     assert table.nbytes > 11 * 2**20 and pa.total_allocated_bytes() - before < 2**20

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from st_xling.data.phrasebook import mining_phrases
-from st_xling.mining import mine_texts
+from st_xling.mining import SearchOptions, mine_texts
 from st_xling.mining.pipeline import rescore as module
 from st_xling.models.cross_encoders import tiny_cross_encoder
 from st_xling.models.pair_scorer import PairScorer
@@ -60,7 +60,7 @@ def test_order_threshold_and_rejects(model, reranker, files, tmp_path):
 
 
 def test_resumes_after_an_interruption(model, reranker, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_PAIRS", 16)
+    monkeypatch.setattr(module, "_PAIRS_PER_STEP", 16)
     mine_texts(*files, tmp_path / "whole", model=model, filters=OFF, rescore=reranker)
     score, calls = PairScorer.score, []
 
@@ -116,7 +116,7 @@ def test_a_source_that_fills_the_model_is_left_out_and_counted(model, reranker, 
     lines = files[0].read_text(encoding="utf-8").splitlines()
     long = " ".join(lines[:30])
     files[0].write_text("".join(f"{line}\n" for line in [*lines, long]), encoding="utf-8")
-    options = {"filters": OFF, "retrieval": "forward", "rescore": reranker}  # every source has a pair
-    report = mine_texts(*files, tmp_path / "pairs", model=model, **options)
+    every_source = SearchOptions(retrieval="forward")
+    report = mine_texts(*files, tmp_path / "pairs", model=model, search=every_source, filters=OFF, rescore=reranker)
     assert report.rejected == {"too_long": 1}
     assert long not in {row[3] for row in read_cells(tmp_path / "pairs", "margin")}

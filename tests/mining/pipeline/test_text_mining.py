@@ -19,6 +19,7 @@ from st_xling.models.encoding import encode as embed
 
 OFF = mining.FilterOptions(disable=["all"])
 TEXTS = mining_phrases("de", "en", split="test", size=600, gold=200)
+TWO_NEIGHBORS = mining.SearchOptions(k=2)
 
 
 @pytest.fixture
@@ -70,16 +71,18 @@ def test_names_of_other_formats(name: str, model: Any, texts: tuple[Path, Path],
 @pytest.mark.parametrize("retrieval", ["max", "backward"])
 def test_without_filters_it_is_mine(retrieval: str, model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
     """Nothing is folded here: places are rows, and ids lines."""
-    options = {"k": 3, "margin": "distance", "retrieval": retrieval, "threshold": 0.0}
-    report = mining.mine_texts(*texts, tmp_path / "deep" / "pairs.tsv", model=model, filters=OFF, **options)
+    options: dict[str, Any] = {"k": 3, "margin": "distance", "retrieval": retrieval}
+    search = mining.SearchOptions(**options)
+    out = tmp_path / "deep" / "pairs.tsv"
+    report = mining.mine_texts(*texts, out, model=model, filters=OFF, search=search, threshold=0.0)
     vectors = [
         mining.EmbeddingStore.open(mining.encode(model, path, tmp_path / f"{path.name}.store").path)[:]
         for path in texts
     ]
-    expected = mining.mine(*vectors, **options)
+    expected = mining.mine(*vectors, **options, threshold=0.0)
     assert 20 < len(expected) == report.pairs < 600
     rows = zip(expected.scores.tolist(), expected.source_indices.tolist(), expected.target_indices.tolist())
-    assert read(tmp_path / "deep" / "pairs.tsv") == [
+    assert read(out) == [
         (score, [str(one + 1)], [str(other + 1)], TEXTS.source[one], TEXTS.target[other]) for score, one, other in rows
     ]
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["pairs.tsv"]
@@ -121,7 +124,8 @@ def test_duplicates_are_mined_once_and_keep_all_ids(tmp_path: Path) -> None:
     vectors = np.array([[1, 0.1], [9, 9], [0.1, 1], [7, 7], [9, 8]], dtype=np.float32)  # the first row's counts
     mining.write_store(tmp_path / "s.store", vectors)
     mining.write_store(tmp_path / "t.store", np.array([[0, 1], [1, 0], [5, 5]], dtype=np.float32))
-    options = {"source_embeddings": tmp_path / "s.store", "target_embeddings": tmp_path / "t.store", "k": 2}
+    options: dict[str, Any] = {"source_embeddings": tmp_path / "s.store", "target_embeddings": tmp_path / "t.store"}
+    options["search"] = mining.SearchOptions(k=2)
     report = mining.mine_texts(sources, bucc, tmp_path / "o", text_format="bucc", **options)
     assert [pair[1:] for pair in read(tmp_path / "o")] == [
         (["a", "d"], ["2"], "Café au lait.", "Milk coffee."),
@@ -192,7 +196,7 @@ def test_text_stays_in_its_files(tmp_path: Path, peak_growth: Callable[[Callable
     chance = random.Random(1)
     lines = [f"{row} " + "".join(chance.choices("abcdef ghij", k=1000)) for row in range(15000)]
     vectors = np.random.default_rng(0).standard_normal((15000, 8)).astype(np.float32)
-    options: dict[str, Any] = {"memory_mib": 4, "filters": OFF}
+    options: dict[str, Any] = {"search": mining.SearchOptions(memory_mib=4), "filters": OFF}
     for name, side, noise in (("source", lines, 0.0), ("target", [line[::-1] for line in lines], 0.05)):
         options[name] = write(tmp_path / f"{name}.txt", side)
         rows = vectors + noise * np.roll(vectors, 1, axis=0)
@@ -212,7 +216,7 @@ def test_a_copy_that_is_turned_down_leaves_its_partner_to_the_translation(retrie
         {"Guten Morgen, Welt!": [1, 0, 0], "Good morning, world!": [1, 0.3, 0], "The house is red.": [0, 1, 0]},
     )
     out, rejects = tmp_path / "out.tsv", tmp_path / "deep" / "rejects.jsonl"
-    options |= {"k": 2, "retrieval": retrieval}
+    options["search"] = mining.SearchOptions(k=2, retrieval=retrieval)
     mining.mine_texts(**options, out=out, filters=OFF)
     assert ("Guten Morgen, Welt!", "Guten Morgen, Welt!") in [pair[3:] for pair in read(out)]
     report = mining.mine_texts(**options, out=out, rejects=rejects)
@@ -244,7 +248,10 @@ def test_a_name_that_is_its_own_copy_stays_alone(retrieval: str, languages: dict
         "The name was not found.": [0, 0, 0, 0.1, 0.9, 0.4],
     }
     options = stored(tmp_path, sources, targets)
-    options |= {"k": 3, "retrieval": retrieval, "filters": mining.FilterOptions(**languages)}
+    options |= {
+        "search": mining.SearchOptions(k=3, retrieval=retrieval),
+        "filters": mining.FilterOptions(**languages),
+    }
     mining.mine_texts(**options, out=tmp_path / "out.tsv", rejects=tmp_path / "rejects")
     pairs = {pair[3:] for pair in read(tmp_path / "out.tsv")}
     backward = {("RES_DEFAULT", "RES_DEBUG"), ("EACCES", "AT_EACCESS")} if retrieval == "backward" else set()
@@ -265,7 +272,7 @@ def test_a_sentence_in_the_wrong_language_leaves_its_copy_to_the_translation(tmp
         {"The lab is closed today, unfortunately.": [1, 0.1], "Nobody knows the answer to this.": [0, 1]},
     )
     filters = mining.FilterOptions(source_language="de", target_language="en", disable=["copy"])
-    mining.mine_texts(**options, out=tmp_path / "out.tsv", k=2, filters=filters)
+    mining.mine_texts(**options, out=tmp_path / "out.tsv", search=TWO_NEIGHBORS, filters=filters)
     pairs = [pair[3:] for pair in read(tmp_path / "out.tsv")]
     assert ("Leider ist das Labor heute geschlossen.", "The lab is closed today, unfortunately.") in pairs
 
@@ -287,20 +294,22 @@ def test_another_task_is_refused_and_another_choice_goes_on(
     other = make_model()
     next(other.parameters()).data[0, 0] += 1
     changes: list[tuple[dict[str, Any], str]] = [
-        ({"k": 5}, "k was 4, is now 5"),
+        ({"search": mining.SearchOptions(k=5)}, "k was 4, is now 5"),
         ({"model": other}, "source model was .*, is now .*; target model was"),
-        ({"dtype": "int8"}, "source dtype was float32, is now int8; target dtype was"),
-        ({"prompt": "query: "}, "source prompt was None, is now query: "),
+        ({"encoding": mining.EncodingOptions(dtype="int8")}, "source dtype was float32, is now int8; target dtype was"),
+        ({"encoding": mining.EncodingOptions(prompt="query: ")}, "source prompt was None, is now query: "),
         ({"source": texts[1], "target": texts[0]}, "source text was .*; target text was"),
     ]
     for change, message in changes:
         with pytest.raises(ValueError, match=rf"work was begun for another task: {message}"):
             mining.mine_texts(**{**options, **change})
     assert sorted(tmp_path.rglob("*")) == before
-    choice: dict[str, Any] = {"margin": "absolute", "threshold": 0.5, "filters": OFF, "format": "jsonl"}
-    mining.mine_texts(**{**options, **choice, "out": tmp_path / "fresh", "work": None})
+    choice: dict[str, Any] = {"threshold": 0.5, "filters": OFF, "format": "jsonl"}
+    search = mining.SearchOptions(margin="absolute")
+    mining.mine_texts(**{**options, **choice, "search": search, "out": tmp_path / "fresh", "work": None})
     monkeypatch.setattr(type(model), "encode", None)  # nothing is embedded again
-    near = mining.mine_texts(**{**options, **choice, "method": "faiss:Flat?candidates=9"})
+    search = replace(search, method="faiss:Flat?candidates=9")
+    near = mining.mine_texts(**{**options, **choice, "search": search})
     assert len(list(work.rglob("*.faiss"))) == 2 and "|method:faiss:Flat?candidates=9|" in near.signature
     assert out.read_bytes() == (tmp_path / "fresh").read_bytes()
 
@@ -314,9 +323,6 @@ def seeded(tmp_path: Path) -> tuple[Path, Path, Path]:
     return write(tmp_path / "s", sources), write(tmp_path / "t", [f"{text} !" for text in targets]), known
 
 
-NEAR: dict[str, Any] = {"method": "approximate", "progress": True}
-
-
 def test_a_threshold_from_known_translations(
     model: Any, seeded: tuple[Path, Path, Path], tmp_path: Path, logged: Any
 ) -> None:
@@ -325,7 +331,13 @@ def test_a_threshold_from_known_translations(
     for precision in (None, 0.95):
         out = tmp_path / f"{precision}.tsv"
         report = mining.mine_texts(
-            *sides, out, model=model, filters=OFF, calibrate_with=known, target_precision=precision, k=2
+            *sides,
+            out,
+            model=model,
+            search=TWO_NEIGHBORS,
+            filters=OFF,
+            calibrate_with=known,
+            target_precision=precision,
         )
         calibration = report.calibration
         assert calibration is not None and calibration.threshold == report.threshold
@@ -346,7 +358,14 @@ def test_a_threshold_from_known_translations(
         assert precision is None or reached in note.replace(f"reaches the target precision {precision}, ", "")
     assert found[0.95] >= 0.9
     near = mining.mine_texts(
-        *sides, tmp_path / "o", model=model, filters=OFF, calibrate_with=known, target_precision=0.95, k=2, **NEAR
+        *sides,
+        tmp_path / "o",
+        model=model,
+        search=replace(TWO_NEIGHBORS, method="approximate"),
+        filters=OFF,
+        calibrate_with=known,
+        target_precision=0.95,
+        progress=True,
     )
     # One search for the threshold, one for the pairs; so few sentences are all looked at.
     assert logged().count("approximate: recall of exact neighbors") == 2
@@ -356,8 +375,15 @@ def test_a_threshold_from_known_translations(
     with pytest.raises(
         ValueError, match=r"got 0.9999, and the highest estimate is 0\.\d+; lower it, or calibrate with more"
     ):
-        options = {"filters": OFF, "calibrate_with": known, "target_precision": 0.9999, "k": 2}
-        mining.mine_texts(*sides, tmp_path / "unreached", model=model, **options)
+        mining.mine_texts(
+            *sides,
+            tmp_path / "unreached",
+            model=model,
+            search=TWO_NEIGHBORS,
+            filters=OFF,
+            calibrate_with=known,
+            target_precision=0.9999,
+        )
     with pytest.raises(ValueError, match=r"at least 4 pairs .* got 3 of 3; calibrate with|got 0 of 3"):
         few = write(tmp_path / "few.tsv", [f"{text}\tx{text}" for text in TEXTS.source[:3]])
         mining.mine_texts(*sides, tmp_path / "o", model=model, calibrate_with=few)
@@ -371,12 +397,11 @@ def test_faults_are_found_before_anything_is_embedded(model: Any, texts: tuple[P
     before = sorted(tmp_path.iterdir())
     cases: list[tuple[dict[str, Any], str]] = [
         ({"model": None}, "the source and the target side"),
-        ({"k": 601}, "k=601 for 600 distinct source and 600 distinct target"),
+        ({"search": mining.SearchOptions(k=601)}, "k=601 for 600 distinct source and 600 distinct target"),
         ({"target": blank}, "blank .* got 2"),
         ({"source": ["Guten Morgen.", "Danke."]}, r"got a list.*mining\.mine\(source_sentences"),
         ({"threshold": "published"}, "it has none"),
         ({"threshold": 1.0, "calibrate_with": "known.tsv"}, "both set the threshold"),
-        ({"method": "fast"}, "method .*'fast'"),
         ({"out": texts[0]}, r"out .*news\.de would replace"),
         ({"rejects": other / "manifest.json", "source_embeddings": other}, "rejects must not replace"),
         ({"target_precision": 0.9}, "target_precision needs calibrate_with"),
