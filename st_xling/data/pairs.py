@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from st_xling.utils.languages import UNKNOWN, canonical_code
+from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.text import ParallelTextError
 
 if TYPE_CHECKING:
@@ -97,13 +97,6 @@ def no_rows(where: str, notes: str = "") -> ParallelTextError:
     """Return the error for a place without sentence pairs, with what is known of it in ``notes``."""
     fact = f"expected at least one sentence pair in {where}, got none; check that it is the file"
     return ParallelTextError("\n".join(filter(None, [fact, notes])))
-
-
-def check_languages(pairs: Iterable[tuple[str, str]], name: str) -> None:
-    """Raise ``ValueError`` if a pair of languages is one known language twice; ``name`` is where it comes from."""
-    for source, target in pairs:
-        if source != UNKNOWN and canonical_code(source) == canonical_code(target):
-            raise ValueError(f"{name}: expected two languages, got {source}-{target}; name them, as in de-en=PATH")
 
 
 class Sample(NamedTuple):

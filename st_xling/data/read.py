@@ -11,7 +11,7 @@ from st_xling.data.check import FaultLog
 from st_xling.data.columns import ColumnChoice, Columns, find_label
 from st_xling.data.locations import Location, check_unused, find_source, find_spec_source, open_table
 from st_xling.data.pair_source import PairReader
-from st_xling.data.pairs import COLUMNS, check_languages, head, no_rows, pair_dataset, require_rows, sample_rows
+from st_xling.data.pairs import COLUMNS, head, no_rows, pair_dataset, require_rows, sample_rows
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.sides import check_sides, language_pairs
 from st_xling.data.spec import (
@@ -23,7 +23,7 @@ from st_xling.data.spec import (
     split_spec,
     unique_name,
 )
-from st_xling.utils.languages import UNKNOWN, pair_languages
+from st_xling.utils.languages import UNKNOWN, check_languages, pair_languages
 from st_xling.utils.private import with_features
 from st_xling.utils.text import file_ending, home_path
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from st_xling.data.columns import negative_columns
 from st_xling.data.line_ids import check_no_ids
-from st_xling.data.pairs import COLUMNS, check_languages, head, pair_rows, sample_rows
+from st_xling.data.pairs import COLUMNS, head, pair_rows, sample_rows
 from st_xling.data.spec import unique_name
 from st_xling.utils.identify import LanguageUnknown, expected_labels, main_language
-from st_xling.utils.languages import UNKNOWN, base_language, canonical_language
+from st_xling.utils.languages import UNKNOWN, base_language, canonical_language, check_languages
 
 logger = logging.getLogger(__name__)
 

@@ -24,9 +24,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from st_xling.data.pairs import Sample, check_languages
+from st_xling.data.pairs import Sample
 from st_xling.data.phrasebook import LANGUAGES, SPLITS, check_language
-from st_xling.utils.languages import check_language_code, is_strict_code, meant_pair, split_pair
+from st_xling.utils.languages import check_language_code, check_languages, is_strict_code, meant_pair, split_pair
 from st_xling.utils.text import home_path
 
 SPEC_FORMS = "[NAME=]LOCATION[?size=8000&seed=0&…]"
@@ -136,9 +136,7 @@ class DataSpec:
     @property
     def language_pair(self) -> tuple[str | None, str | None]:
         """The two languages before ``=``; ``None`` for both where none are named."""
-        if len(self.languages) != 2:
-            return None, None
-        return self.languages[0], self.languages[1]
+        return (self.languages[0], self.languages[1]) if len(self.languages) == 2 else (None, None)
 
     @property
     def paths(self) -> tuple[str, ...]:

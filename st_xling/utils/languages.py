@@ -356,6 +356,13 @@ def check_language_code(code: str, where: str) -> None:
     raise ValueError(f"{where} names no known language: got {code!r}; {advice}")
 
 
+def check_languages(pairs: Iterable[tuple[str, str]], name: str) -> None:
+    """Raise ``ValueError`` if a pair of languages is one known language twice; ``name`` is where it comes from."""
+    for source, target in pairs:
+        if source != UNKNOWN and canonical_code(source) == canonical_code(target):
+            raise ValueError(f"{name}: expected two languages, got {source}-{target}; name them, as in de-en=PATH")
+
+
 def _is_pair(code: str) -> bool:
     """Return whether a code is two languages, such as ``de-en``, and not one with a region, such as ``ko-kr``."""
     language, _, other = code.partition("-")
