@@ -60,27 +60,29 @@ class UniqueSentences(Sequence[str]):
         hashed = array("Q")
         for sentence in text:
             key = folding_key(sentence).encode("utf-8", "surrogatepass")
-            hashed.frombytes(hashlib.blake2b(key, digest_size=8).digest() if key else bytes(8))
+            # Zero stands for a blank sentence.
+            digest = hashlib.blake2b(key, digest_size=8).digest() if key else bytes(8)
+            hashed.frombytes(digest)
         hashes = np.frombuffer(hashed, dtype=np.uint64)
         rows = np.flatnonzero(hashes)
         if not len(rows):
             raise ValueError(f"{name} must hold a sentence that is not blank: got {len(text)} blank ones.")
-        _, firsts, places = np.unique(hashes[rows], return_index=True, return_inverse=True)
-        places = np.argsort(np.argsort(firsts))[places]  # numbered by their first rows
+        _, firsts, numbers = np.unique(hashes[rows], return_index=True, return_inverse=True)
+        numbers = np.argsort(np.argsort(firsts))[numbers]  # distinct sentences, numbered by their first rows
         # Rows by distinct sentence, and where each of these begins among them.
-        self._order = rows[np.argsort(places, kind="stable")]
-        self._starts = np.concatenate([[0], np.cumsum(np.bincount(places))])
+        self._order = rows[np.argsort(numbers, kind="stable")]
+        self._starts = np.concatenate([[0], np.cumsum(np.bincount(numbers))])
         self.rows = self._order[self._starts[:-1]]
         # One that is looked at is so again soon, in another candidate.
-        self._sentence = lru_cache(_REMEMBERED)(lambda place: text[int(self.rows[place])])
+        self._sentence = lru_cache(_REMEMBERED)(lambda number: text[int(self.rows[number])])
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [self[one] for one in range(len(self))[place]]
-        return self._sentence(place)
+    def __getitem__(self, number: Any) -> Any:
+        if isinstance(number, slice):
+            return [self[index] for index in range(len(self))[number]]
+        return self._sentence(number)
 
     def __iter__(self) -> Iterator[str]:
         is_first = np.zeros(len(self.text), dtype=bool)
@@ -104,9 +106,9 @@ class UniqueSentences(Sequence[str]):
     @property
     def place_of(self) -> np.ndarray:
         """Distinct sentence of each row of the text, -1 for a blank one, int64. *Shape:* ``(text rows,)``"""
-        places = np.full(len(self.text), -1, dtype=np.int64)
-        places[self._order] = np.repeat(np.arange(len(self)), np.diff(self._starts))
-        return places
+        numbers = np.full(len(self.text), -1, dtype=np.int64)
+        numbers[self._order] = np.repeat(np.arange(len(self)), np.diff(self._starts))
+        return numbers
 
     def select(self, embeddings: Embeddings) -> Embeddings:
         """Select the embeddings of the distinct sentences from those of the whole text."""
@@ -124,7 +126,8 @@ class SelectedRows:
     ndim = 2
 
     def __init__(self, embeddings: Embeddings, rows: np.ndarray) -> None:
-        self._embeddings, self._rows = embeddings, rows
+        self._embeddings = embeddings
+        self._rows = rows
         self.shape: tuple[int, ...] = (len(rows), int(embeddings.shape[1]))
 
     def __len__(self) -> int:

@@ -39,7 +39,9 @@ SHORT_CHARS = 40
 #: Latin letters that one character of a dense script counts as. Least squares over 1,000 pairs with English each, of
 #: Tatoeba, the Bible, XNLI, news and documentation of Python, gives 3.7 for a Chinese character, 4.4 for a Japanese
 #: one, 1.7 for kana and 2.7 for a Hangul syllable (``python -m tests.benchmarks.filter_constants``).
-HAN, KANA, HANGUL = 3.5, 1.7, 2.5
+HAN = 3.5
+KANA = 1.7
+HANGUL = 2.5
 
 # Added to either length, in weighted characters.
 _SLACK_CHARS = 15.0
@@ -104,10 +106,11 @@ def copy(sources: Sequence[str], targets: Sequence[str], limit: float) -> list[f
         dtype=np.float64,
         workers=1,
     ).tolist()
-    return [
-        round(similarity, 4) if similarity >= limit and not _is_translated(source, target, limit) else None
-        for similarity, source, target in zip(similarities, sources, targets)
-    ]
+    values: list[float | None] = []
+    for similarity, source, target in zip(similarities, sources, targets):
+        is_copy = similarity >= limit and not _is_translated(source, target, limit)
+        values.append(round(similarity, 4) if is_copy else None)
+    return values
 
 
 def _is_translated(source: str, target: str, limit: float) -> bool:
@@ -117,12 +120,13 @@ def _is_translated(source: str, target: str, limit: float) -> bool:
         return not has_letters and letter_key(source) != "" and source.strip() != target.strip()
     if bool(_NOT_LATIN.search(source)) != bool(_NOT_LATIN.search(target)):
         return True
-    rests = _without_shared_identifiers(source, target)
-    is_similar = Indel.normalized_similarity(*map(letter_key, rests)) >= limit
+    source_text, target_text = _without_shared_identifiers(source, target)
+    is_similar = Indel.normalized_similarity(letter_key(source_text), letter_key(target_text)) >= limit
     # Scripts without spaces have no words to compare.
     if not has_letters or _UNSPACED.search(source + target):
         return not is_similar
-    source_words, target_words = ({*map(letter_key, _WORD.findall(rest))} for rest in rests)
+    source_words = set(map(letter_key, _WORD.findall(source_text)))
+    target_words = set(map(letter_key, _WORD.findall(target_text)))
     # A translation replaces words on both sides; a copy may have some more.
     if source_words <= target_words or target_words <= source_words:
         return False
@@ -135,8 +139,11 @@ def _without_shared_identifiers(source: str, target: str) -> tuple[str, str]:
     See :func:`~st_xling.utils.identifiable.identifiers`.
     """
     shared = identifiers(source) & identifiers(target)
-    rests = without_identifiers(source, shared), without_identifiers(target, shared)
-    return rests if all(map(_LETTER.search, rests)) else (source, target)
+    source_text = without_identifiers(source, shared)
+    target_text = without_identifiers(target, shared)
+    if _LETTER.search(source_text) and _LETTER.search(target_text):
+        return source_text, target_text
+    return source, target
 
 
 def length_ratio(sources: Sequence[str], targets: Sequence[str], limit: float) -> list[float | None]:
@@ -155,9 +162,10 @@ def length_ratio(sources: Sequence[str], targets: Sequence[str], limit: float) -
         Gale and Church 1993 for characters as the measure of length; the additive constant replaces their variance,
         which grows with length.
     """
-    lengths = np.array([[*map(weighted_length, texts)] for texts in (sources, targets)]) + _SLACK_CHARS
-    ratios = (lengths.max(axis=0) / lengths.min(axis=0)).tolist()
-    return [round(ratio, 3) if ratio > limit else None for ratio in ratios]
+    source_lengths = np.array([weighted_length(text) for text in sources]) + _SLACK_CHARS
+    target_lengths = np.array([weighted_length(text) for text in targets]) + _SLACK_CHARS
+    ratios = np.maximum(source_lengths, target_lengths) / np.minimum(source_lengths, target_lengths)
+    return [round(ratio, 3) if ratio > limit else None for ratio in ratios.tolist()]
 
 
 def numbers(sources: Sequence[str], targets: Sequence[str]) -> list[dict[str, list[str]] | None]:
@@ -192,13 +200,16 @@ def language(
     """
     values: list[dict[str, Any] | None] = [None] * len(sources)
     for side, expected, texts in zip(("source", "target"), languages, (sources, targets)):
-        for row, text in enumerate(() if expected is None else texts):
+        if expected is None:
+            continue
+        for row, text in enumerate(texts):
             part = identifiable_part(text, expected)
             if not part:
                 continue
             likeliest, odds = expected_odds(part, expected)
-            lenient = limit * min(1.0, weighted_length(part) / SHORT_CHARS)
-            if odds < lenient and likeliest != NO_LANGUAGE and values[row] is None:
+            lenient_limit = limit * min(1.0, weighted_length(part) / SHORT_CHARS)
+            # The source is named where both sides are in a wrong language.
+            if odds < lenient_limit and likeliest != NO_LANGUAGE and values[row] is None:
                 values[row] = {"side": side, "expected": expected, "found": likeliest, "odds": round(odds, 4)}
     return values
 
@@ -228,10 +239,13 @@ class Filter(NamedTuple):
 
 def _is_sentence(source: str, target: str) -> bool:
     """Return whether a copied text has three ordinary words, so that one side is a sentence left untranslated."""
-    rest = without_identifiers(source, identifiers(source))
-    words = [word for word in _WORD.findall(rest) if _LETTER.search(word)]
-    # A word has three characters or so in a script without spaces.
-    return sum(len(word) / 3 if _UNSPACED.search(word) else 1.0 for word in words) >= 3
+    text = without_identifiers(source, identifiers(source))
+    words = 0.0
+    for word in _WORD.findall(text):
+        if _LETTER.search(word):
+            # A word has three characters or so in a script without spaces.
+            words += len(word) / 3 if _UNSPACED.search(word) else 1.0
+    return words >= 3
 
 
 #: All filters by reason code, in the order in which they run.
@@ -243,7 +257,7 @@ FILTERS = {
 }
 
 
-class _Essential(dict[int, int | None]):
+class _EssentialCharacters(dict[int, int | None]):
     """A table for ``str.translate`` that keeps letters, marks and digits, filled as characters occur."""
 
     def __missing__(self, code: int) -> int | None:
@@ -253,7 +267,7 @@ class _Essential(dict[int, int | None]):
         return self[code]
 
 
-_ESSENTIAL = _Essential()
+_ESSENTIAL = _EssentialCharacters()
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -319,20 +333,26 @@ class FilterOptions:
         for side, code in (("source", self.source_language), ("target", self.target_language)):
             if code is not None:
                 check_language_code(code, f"{side}_language")
-        if unknown := sorted(({*self.disable} - {"all"} | {*self.limits}) - {*FILTERS}):
+        named = {*self.disable} - {"all"} | {*self.limits}
+        if unknown := sorted(named - {*FILTERS}):
             raise ValueError(f"filters must be {', '.join(FILTERS)}: got {', '.join(unknown)}.")
         for name, limit in self.limits.items():
-            one = FILTERS[name]
-            if one.limit is None:
+            pair_filter = FILTERS[name]
+            if pair_filter.limit is None:
                 raise ValueError(f"{name} has no limit: got {limit}; leave it enabled, or disable it.")
-            if not one.least <= limit <= one.most:
-                raise ValueError(f"{name} must be from {one.least:g} to {one.most:g}: got {limit}.")
+            if not pair_filter.least <= limit <= pair_filter.most:
+                raise ValueError(f"{name} must be from {pair_filter.least:g} to {pair_filter.most:g}: got {limit}.")
 
     @property
     def enabled(self) -> dict[str, float | None]:
         """Limits of the enabled filters by reason code, in the order in which they run."""
-        off = FILTERS if "all" in self.disable else self.disable
-        return {name: self.limits.get(name, one.limit) for name, one in FILTERS.items() if name not in off}
+        if "all" in self.disable:
+            return {}
+        limits: dict[str, float | None] = {}
+        for name, pair_filter in FILTERS.items():
+            if name not in self.disable:
+                limits[name] = self.limits.get(name, pair_filter.limit)
+        return limits
 
 
 def identify_languages(options: FilterOptions, sources: Sequence[str], targets: Sequence[str]) -> FilterOptions:
@@ -362,9 +382,11 @@ def _telling_parts(texts: Sequence[str]) -> list[str]:
 
     Half of a technical text is commands, names of options and headings, which are in no language.
     """
-    sample = [texts[row] for row in range(0, len(texts), 1 + len(texts) // _MOST_SAMPLED)]
-    parts = [part for text in sample if weighted_length(part := ordinary_part(text)) >= _TELLING_CHARS]
-    return parts if len(parts) >= _FEWEST_SENTENCES else sample
+    step = 1 + len(texts) // _MOST_SAMPLED
+    sample = [texts[row] for row in range(0, len(texts), step)]
+    ordinary_parts = [ordinary_part(text) for text in sample]
+    telling = [part for part in ordinary_parts if weighted_length(part) >= _TELLING_CHARS]
+    return telling if len(telling) >= _FEWEST_SENTENCES else sample
 
 
 class RejectedPair(NamedTuple):
@@ -411,6 +433,18 @@ class RejectedPair(NamedTuple):
         return json.dumps(record, ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n"
 
 
+def _checked_language(code: str | None) -> str | None:
+    """Return the code of a language; ``None``, with a warning, if py3langid does not know it."""
+    if code is None:
+        return None
+    try:
+        expected_labels(code)
+    except LanguageUnknown:
+        logger.warning("py3langid does not know %r: the language of that side is not checked", code)
+        return None
+    return code
+
+
 class PairFilters:
     """Apply the enabled filters, cheapest first; a rejected pair is not passed to the next filter.
 
@@ -426,18 +460,15 @@ class PairFilters:
 
     def __init__(self, options: FilterOptions | None = None) -> None:
         options = options or FilterOptions()
-        self.limits, self.rejected = options.enabled, Counter[str]()
-        languages: list[str | None] = [options.source_language, options.target_language]
-        for side, code in enumerate(languages):
-            try:
-                if code is not None and "language" in self.limits:
-                    expected_labels(code)
-            except LanguageUnknown:
-                languages[side] = None
-                logger.warning("py3langid does not know %r: the language of that side is not checked", code)
-        if languages == [None, None]:
+        self.limits = options.enabled
+        self.rejected = Counter[str]()
+        self._languages: tuple[str | None, str | None] = (None, None)
+        if "language" in self.limits:
+            source_language = _checked_language(options.source_language)
+            target_language = _checked_language(options.target_language)
+            self._languages = source_language, target_language
+        if self._languages == (None, None):
             self.limits.pop("language", None)
-        self._languages = languages[0], languages[1]
         words = [reason if limit is None else f"{reason}={limit:g}" for reason, limit in self.limits.items()]
         self.signature = ",".join(words) or "none"
 
@@ -459,19 +490,19 @@ class PairFilters:
             on_reject: Called with each rejected pair, in order.
             freeing: Reject only pairs whose sentences remain free for other partners, see :attr:`Filter.frees`.
         """
-        allowed, rejected = np.ones(len(pairs), dtype=bool), dict[int, RejectedPair]()
-        limits = {name: limit for name, limit in self.limits.items() if not freeing or FILTERS[name].frees}
+        allowed = np.ones(len(pairs), dtype=bool)
+        limits = self.limits
+        if freeing:
+            limits = {reason: limit for reason, limit in limits.items() if FILTERS[reason].frees}
         if not limits:
             return allowed
         texts = [(sources[source], targets[target]) for _, source, target in pairs]
+        rejected = dict[int, RejectedPair]()
         for reason, limit in limits.items():
             rows = np.flatnonzero(allowed).tolist()
             if not rows:
                 break
-            options: dict[str, Any] = {} if limit is None else {"limit": limit}
-            if reason == "language":
-                options["languages"] = self._languages
-            values = FILTERS[reason].check(*zip(*(texts[row] for row in rows)), **options)
+            values = self._measured_values(reason, limit, [texts[row] for row in rows])
             frees = FILTERS[reason].frees if freeing else None
             for row, value in zip(rows, values):
                 if value is not None and (frees is None or frees(*texts[row])):
@@ -482,3 +513,13 @@ class PairFilters:
             for row in sorted(rejected):
                 on_reject(rejected[row])
         return allowed
+
+    def _measured_values(self, reason: str, limit: float | None, texts: Sequence[tuple[str, str]]) -> list[Any]:
+        """Return for each pair of texts the value by which a filter rejects it, or ``None``."""
+        check = FILTERS[reason].check
+        sources, targets = zip(*texts)
+        if reason == "language":
+            return check(sources, targets, limit=limit, languages=self._languages)
+        if limit is None:
+            return check(sources, targets)
+        return check(sources, targets, limit=limit)

@@ -121,7 +121,8 @@ def pair_scorer(
     """
     source = CorpusMatrix(source_embeddings, "source_embeddings", torch.device("cpu"))
     target = CorpusMatrix(target_embeddings, "target_embeddings", torch.device("cpu"))
-    source_means, target_means = forward.means, backward.means
+    source_means = forward.means
+    target_means = backward.means
 
     def score(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
         cosines = pair_cosines(source, target, torch.from_numpy(sources), torch.from_numpy(targets)).numpy()

@@ -58,17 +58,19 @@ class MinedPairs:
         return float(self.scores[row]), int(self.source_indices[row]), int(self.target_indices[row])
 
     def __repr__(self) -> str:
-        lines = [f"{score:.4f} {source:>8} {target:>8}" for score, source, target in self[:10]]
-        more = [f"… {len(self) - 10:,} more"] if len(self) > 10 else []
-        return "\n".join([f"{len(self):,} pairs", "score    source   target", *lines, *more])
+        lines = [f"{len(self):,} pairs", "score    source   target"]
+        lines += [f"{score:.4f} {source:>8} {target:>8}" for score, source, target in self[:10]]
+        if len(self) > 10:
+            lines.append(f"… {len(self) - 10:,} more")
+        return "\n".join(lines)
 
     def to_dataset(self, source_sentences: Sequence[str], target_sentences: Sequence[str]) -> Dataset:
         """Return the pairs as a data set of ``source``, ``target`` and ``score``, to train with."""
         from datasets import Dataset
 
-        columns: dict[str, list[Any]] = {"source": [source_sentences[row] for row in self.source_indices.tolist()]}
-        columns["target"] = [target_sentences[row] for row in self.target_indices.tolist()]
-        return Dataset.from_dict({**columns, "score": self.scores.tolist()})
+        sources = [source_sentences[row] for row in self.source_indices.tolist()]
+        targets = [target_sentences[row] for row in self.target_indices.tolist()]
+        return Dataset.from_dict({"source": sources, "target": targets, "score": self.scores.tolist()})
 
     def select(self, rows: np.ndarray | slice) -> MinedPairs:
         """Select the pairs at ``rows``: a boolean mask, indices or a slice."""
@@ -148,33 +150,61 @@ def mine(
         check_choice("threshold", threshold, [ESTIMATED])
     else:
         check_number("threshold", threshold, allow_infinity=True)
-    sides: list[Any] = [source, target]
-    if text := next((side for side in sides if isinstance(side, str)), None):
-        raise ValueError(
-            f"mine takes lists of sentences, or embeddings: got the text {text!r}. Files are mined by "
-            "mine_texts(source, target, out, model=model)."
-        )
+    for side in (source, target):
+        if isinstance(side, str):
+            raise ValueError(
+                f"mine takes lists of sentences, or embeddings: got the text {side!r}. Files are mined by "
+                "mine_texts(source, target, out, model=model)."
+            )
+    source_embeddings: Any = source  # or sentences, which are embedded now
+    target_embeddings: Any = target
     if model is not None:
         from st_xling.models.encoding import encode
 
-        rows = [sentence_rows(side, name) for side, name in zip(sides, ("source", "target"))]
-        texts = [[side[row] for row in kept.tolist()] for side, kept in zip(sides, rows)]
-        sides = [encode(model, side, prompt=prompt, show_progress_bar=progress) for side in texts]
-    if any(isinstance(side, (list, tuple)) and any(isinstance(text, str) for text in side[:100]) for side in sides):
+        source_rows = sentence_rows(source_embeddings, "source")
+        target_rows = sentence_rows(target_embeddings, "target")
+        source_texts = [source_embeddings[row] for row in source_rows.tolist()]
+        target_texts = [target_embeddings[row] for row in target_rows.tolist()]
+        source_embeddings = encode(model, source_texts, prompt=prompt, show_progress_bar=progress)
+        target_embeddings = encode(model, target_texts, prompt=prompt, show_progress_bar=progress)
+    if _has_texts(source_embeddings) or _has_texts(target_embeddings):
         raise ValueError("mine takes embeddings, or sentences with their encoder: mine(sources, targets, model=model).")
-    both = find_neighbors(*sides, k=k, method=method, device=device, memory_mib=memory_mib, progress=progress)
-    least = None if isinstance(threshold, str) else threshold
-    pairs = best_pairs(*both, margin=margin, retrieval=retrieval, threshold=least)
+    forward, backward = find_neighbors(
+        source_embeddings,
+        target_embeddings,
+        k=k,
+        method=method,
+        device=device,
+        memory_mib=memory_mib,
+        progress=progress,
+    )
     if isinstance(threshold, str):
-        estimate = estimate_threshold(*both, pairs.scores, pairs.source_indices, pairs.target_indices, margin=margin)
-        if estimate.threshold is None:
-            logger.warning("%s", estimate.note)
-        else:
-            logger.info("%s", estimate.note)
-            pairs = pairs.select(pairs.scores >= estimate.threshold)
+        pairs = best_pairs(forward, backward, margin=margin, retrieval=retrieval)
+        pairs = _above_estimated_threshold(pairs, forward, backward, margin)
+    else:
+        pairs = best_pairs(forward, backward, margin=margin, retrieval=retrieval, threshold=threshold)
     if model is not None:
-        pairs = MinedPairs(pairs.scores, rows[0][pairs.source_indices], rows[1][pairs.target_indices])
+        pairs = MinedPairs(pairs.scores, source_rows[pairs.source_indices], target_rows[pairs.target_indices])
     return pairs
+
+
+def _has_texts(side: Any) -> bool:
+    """Return whether a side is a list of sentences rather than of vectors; its first hundred items tell."""
+    return isinstance(side, (list, tuple)) and any(isinstance(item, str) for item in side[:100])
+
+
+def _above_estimated_threshold(
+    pairs: MinedPairs, forward: Neighbors, backward: Neighbors, margin: Margin
+) -> MinedPairs:
+    """Select the pairs above the threshold that is estimated from their scores; all if there is none."""
+    estimate = estimate_threshold(
+        forward, backward, pairs.scores, pairs.source_indices, pairs.target_indices, margin=margin
+    )
+    if estimate.threshold is None:
+        logger.warning("%s", estimate.note)
+        return pairs
+    logger.info("%s", estimate.note)
+    return pairs.select(pairs.scores >= estimate.threshold)
 
 
 def sentence_rows(texts: Sequence[str], name: str) -> np.ndarray:
@@ -231,11 +261,16 @@ def best_pairs(
     (source_scores, source_best), (target_scores, target_best) = _best_both_ways(
         forward, backward, allow, margin, retrieval, least
     )
-    sources, targets = np.flatnonzero(source_best >= 0), np.flatnonzero(target_best >= 0)
+    sources = np.flatnonzero(source_best >= 0)
+    targets = np.flatnonzero(target_best >= 0)
     if retrieval in ("intersect", "max"):
         # A pair found from both sides has the same score twice: the cosine is shared and the two means commute.
         mutual = source_best[target_best[targets]] == targets
-        sources, targets = (sources[:0], targets[mutual]) if retrieval == "intersect" else (sources, targets[~mutual])
+        if retrieval == "intersect":
+            sources = sources[:0]
+            targets = targets[mutual]
+        else:
+            targets = targets[~mutual]
     pairs = MinedPairs(
         np.concatenate([source_scores[sources], target_scores[targets]]),
         np.concatenate([sources, target_best[targets]]),
@@ -243,7 +278,9 @@ def best_pairs(
     )
     del source_scores, source_best, target_scores, target_best, sources, targets  # tens of bytes a sentence
     order = np.lexsort((pairs.target_indices, pairs.source_indices, -pairs.scores))
-    pairs = pairs.select(order[_one_to_one(pairs, order)] if retrieval == "max" else order)
+    if retrieval == "max":
+        order = order[_one_to_one(pairs, order)]
+    pairs = pairs.select(order)
     if keep is None:
         return pairs
     starts = range(0, len(pairs), _ROWS_AT_ONCE)
@@ -260,55 +297,63 @@ def _best_both_ways(
     was allowed.
     """
     targets = len(backward.indices)
-    found = [(np.empty(len(side.indices)), np.full(len(side.indices), -1)) for side in (forward, backward)]
+    source_scores = np.empty(len(forward.indices))
+    source_best = np.full(len(forward.indices), -1)
+    target_scores = np.empty(len(backward.indices))
+    target_best = np.full(len(backward.indices), -1)
     forbidden = [np.array([np.iinfo(np.int64).max])]  # pairs as numbers, and one above all
 
     def numbers(pairs: MinedPairs) -> np.ndarray:
         return pairs.source_indices * targets + pairs.target_indices
 
-    def ask(pairs: MinedPairs) -> np.ndarray:
+    def allow_from_source(pairs: MinedPairs) -> np.ndarray:
         allowed = allow(pairs)
         forbidden.append(numbers(pairs)[~allowed])
         return allowed
 
-    def ask_from_target(pairs: MinedPairs) -> np.ndarray:
+    def allow_from_target(pairs: MinedPairs) -> np.ndarray:
         pairs = MinedPairs(pairs.scores, pairs.target_indices, pairs.source_indices)
-        allowed = found[0][1][pairs.source_indices] == pairs.target_indices
-        unknown = np.flatnonzero(~allowed & (known[np.searchsorted(known, numbers(pairs))] != numbers(pairs)))
-        if len(unknown):
-            allowed[unknown] = allow(pairs.select(unknown))
+        allowed = source_best[pairs.source_indices] == pairs.target_indices
+        is_forbidden = all_forbidden[np.searchsorted(all_forbidden, numbers(pairs))] == numbers(pairs)
+        undecided = np.flatnonzero(~allowed & ~is_forbidden)
+        if len(undecided):
+            allowed[undecided] = allow(pairs.select(undecided))
         return allowed
 
     if retrieval != "backward":
-        found[0] = _best_allowed(forward, backward.means, margin, least, ask)
+        source_scores, source_best = _best_allowed(forward, backward.means, margin, least, allow_from_source)
     if retrieval != "forward":
-        known = np.sort(np.concatenate(forbidden))
-        found[1] = _best_allowed(backward, forward.means, margin, least, ask_from_target)
-    return found
+        all_forbidden = np.sort(np.concatenate(forbidden))
+        target_scores, target_best = _best_allowed(backward, forward.means, margin, least, allow_from_target)
+    return [(source_scores, source_best), (target_scores, target_best)]
 
 
 def _best_allowed(
-    own: Neighbors, other_means: np.ndarray, margin: Margin, least: float, allow: Allow
+    neighbors: Neighbors, other_means: np.ndarray, margin: Margin, least: float, allow: Allow
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the score and index of each row's best allowed neighbor, -1 for none; the lowest index among equals."""
-    best_scores, best = np.empty(len(own.indices)), np.full(len(own.indices), -1)
-    own_means = own.means
-    for start in range(0, len(own.indices), _ROWS_AT_ONCE):
+    best_scores = np.empty(len(neighbors.indices))
+    best = np.full(len(neighbors.indices), -1)
+    means = neighbors.means
+    for start in range(0, len(neighbors.indices), _ROWS_AT_ONCE):
         block = slice(start, start + _ROWS_AT_ONCE)
-        indices = own.indices[block]
-        scores = margin_scores(own.similarities[block], own_means[block, None], other_means[indices], margin=margin)
+        indices = neighbors.indices[block]
+        scores = margin_scores(neighbors.similarities[block], means[block, None], other_means[indices], margin=margin)
         order = np.lexsort((indices, -scores), axis=1)
-        scores, indices = (np.take_along_axis(column, order, axis=1) for column in (scores, indices))
-        undecided = np.arange(len(indices))
-        for place in range(indices.shape[1]):
-            score, other = scores[undecided, place], indices[undecided, place]
-            possible = np.isfinite(score) & (score >= least)
-            candidates = MinedPairs(score[possible], undecided[possible] + start, other[possible])
+        scores = np.take_along_axis(scores, order, axis=1)
+        indices = np.take_along_axis(indices, order, axis=1)
+        undecided = np.arange(len(indices))  # rows of the block
+        for rank in range(indices.shape[1]):
+            rank_scores = scores[undecided, rank]
+            rank_indices = indices[undecided, rank]
+            possible = np.isfinite(rank_scores) & (rank_scores >= least)
+            candidates = MinedPairs(rank_scores[possible], undecided[possible] + start, rank_indices[possible])
             if not len(candidates):
                 break
             allowed = allow(candidates)
-            found = candidates.select(allowed)
-            best_scores[found.source_indices], best[found.source_indices] = found.scores, found.target_indices
+            accepted = candidates.select(allowed)
+            best_scores[accepted.source_indices] = accepted.scores
+            best[accepted.source_indices] = accepted.target_indices
             undecided = candidates.source_indices[~allowed] - start
     return best_scores, best
 
@@ -320,12 +365,12 @@ def _one_to_one(pairs: MinedPairs, order: np.ndarray) -> np.ndarray:
     used_sources = bytearray(int(pairs.source_indices.max(initial=-1)) + 1)
     used_targets = bytearray(int(pairs.target_indices.max(initial=-1)) + 1)
     for start in range(0, len(order), _PAIRS_AT_ONCE):
-        some = order[start : start + _PAIRS_AT_ONCE]
-        candidates = zip(pairs.source_indices[some].tolist(), pairs.target_indices[some].tolist())
-        for place, (source, target) in enumerate(candidates, start):
+        block = order[start : start + _PAIRS_AT_ONCE]
+        candidates = zip(pairs.source_indices[block].tolist(), pairs.target_indices[block].tolist())
+        for rank, (source, target) in enumerate(candidates, start):
             if not used_sources[source] and not used_targets[target]:
                 used_sources[source] = used_targets[target] = True
-                chosen[place] = True
+                chosen[rank] = True
     return chosen
 
 
@@ -369,7 +414,8 @@ def xsim(source_embeddings: Embeddings, target_embeddings: Embeddings, *, k: int
     """
     source, target = check_aligned(source_embeddings, target_embeddings)
     total = source.shape[0]
-    return Xsim(int((best_targets(source, target, k=k, margin=margin) != np.arange(total)).sum()), total)
+    best = best_targets(source, target, k=k, margin=margin)
+    return Xsim(errors=int((best != np.arange(total)).sum()), total=total)
 
 
 def best_targets(
