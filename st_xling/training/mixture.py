@@ -95,23 +95,57 @@ def prepare(
     Raises:
         ValueError: As :func:`mix`; a stream, and no ``max_steps``.
     """
-    more = _shared_negatives(data, negatives)
-    alpha = arguments.language_alpha
+    negative_names = _shared_negatives(data, negatives)
+    datasets = {name: dataset for name, dataset in data.items() if isinstance(dataset, Dataset)}
     # One stream makes all of them streams: their batches are mixed by the same sampler.
-    if all(hasattr(part, "__len__") for part in data.values()):
-        whole: dict[str, Any] = dict(data)
-        pairs = mix(whole, more)
-        counts = {"-".join(pair): len(rows) for pair, rows in pair_rows(pairs).items()}
-        shares = dict(zip(counts, language_shares([*counts.values()], alpha=alpha)))
-        manifest = describe(whole, ("source", "target", *more))
-        return Mixture(pairs, whole, pairs, epoch_rows(pairs, arguments, processes=processes), shares, manifest)
-    total_steps(arguments, rows=None)
-    streams = {name: as_stream(name, part) for name, part in data.items()}
-    parts = {name: head(part, min(HEAD_ROWS, HEAD_ROWS_OF_ALL // len(streams))) for name, part in streams.items()}
-    pairs = mix_endless(streams, arguments, shuffle_buffer=shuffle_buffer, processes=processes, more=more)
-    shares = stream_shares(streams, alpha=alpha)
-    manifest = {name: {"rows": stream_rows(streams[name]), "sha8": fingerprint(parts[name])} for name in streams}
-    return Mixture(pairs, parts, mix(parts, more), None, shares, manifest)
+    if len(datasets) == len(data):
+        return _prepare_datasets(datasets, arguments, negative_names, processes=processes)
+    return _prepare_streams(data, arguments, negative_names, shuffle_buffer=shuffle_buffer, processes=processes)
+
+
+def _prepare_datasets(
+    data: dict[str, Dataset], arguments: EncoderArguments, negative_names: Sequence[str], *, processes: int
+) -> Mixture:
+    """Join data sets, with their columns of hard negatives."""
+    pairs = mix(data, negative_names)
+    counts = {"-".join(pair): len(rows) for pair, rows in pair_rows(pairs).items()}
+    shares = language_shares(list(counts.values()), alpha=arguments.language_alpha)
+    return Mixture(
+        pairs=pairs,
+        parts=data,
+        looked_at=pairs,
+        rows=epoch_rows(pairs, arguments, processes=processes),
+        shares=dict(zip(counts, shares)),
+        manifest=describe(data, ("source", "target", *negative_names)),
+    )
+
+
+def _prepare_streams(
+    data: Mapping[str, Dataset | IterableDataset],
+    arguments: EncoderArguments,
+    negative_names: Sequence[str],
+    *,
+    shuffle_buffer: int,
+    processes: int,
+) -> Mixture:
+    """Mix streams, of which the first rows are looked at beforehand."""
+    total_steps(arguments, rows=None)  # or an error: a stream needs max_steps
+    streams = {name: as_stream(name, dataset) for name, dataset in data.items()}
+    head_rows = min(HEAD_ROWS, HEAD_ROWS_OF_ALL // len(streams))
+    heads = {name: head(stream, head_rows) for name, stream in streams.items()}
+    pairs = mix_endless(
+        streams,
+        arguments,
+        shuffle_buffer=shuffle_buffer,
+        processes=processes,
+        negative_names=negative_names,
+    )
+    shares = stream_shares(streams, alpha=arguments.language_alpha)
+    manifest: dict[str, dict[str, Any]] = {}
+    for name, stream in streams.items():
+        manifest[name] = {"rows": stream_rows(stream), "sha8": fingerprint(heads[name])}
+    looked_at = mix(heads, negative_names)
+    return Mixture(pairs=pairs, parts=heads, looked_at=looked_at, rows=None, shares=shares, manifest=manifest)
 
 
 def epoch_rows(data: Any, arguments: Any, *, processes: int | None = None) -> int | None:
@@ -126,22 +160,25 @@ def epoch_rows(data: Any, arguments: Any, *, processes: int | None = None) -> in
     Returns:
         ``None`` for a stream, and without data.
     """
-    parts = list(data.values()) if isinstance(data, dict) else [data]
-    if not all(hasattr(part, "__len__") for part in parts):
+    datasets = list(data.values()) if isinstance(data, dict) else [data]
+    if not all(hasattr(dataset, "__len__") for dataset in datasets):
         return None
-    sizes = [len(part) for part in parts]
+    sizes = [len(dataset) for dataset in datasets]
     if getattr(arguments, "multi_dataset_batch_sampler", None) == MultiDatasetBatchSamplers.ROUND_ROBIN:
         rows = min(sizes) * len(sizes)  # an epoch ends with the smallest data set
     else:
         rows = sum(sizes)
-    size = arguments.per_device_train_batch_size * (arguments.world_size if processes is None else processes)
-    if not isinstance(arguments, EncoderArguments) or arguments.batches != "one_pair" or rows < size:
+    if processes is None:
+        processes = arguments.world_size
+    batch_rows = arguments.per_device_train_batch_size * processes
+    if not isinstance(arguments, EncoderArguments) or arguments.batches != "one_pair" or rows < batch_rows:
         return rows
     taken = 0
-    for part in parts:
-        counts = [len(of_pair) for of_pair in pair_rows(part).values()]
-        quotas = apportion(len(part), language_shares(counts, alpha=arguments.language_alpha))
-        taken += sum(max(1, quota // size) * size for quota in quotas if quota)
+    for dataset in datasets:
+        counts = [len(rows_of_pair) for rows_of_pair in pair_rows(dataset).values()]
+        quotas = apportion(len(dataset), language_shares(counts, alpha=arguments.language_alpha))
+        # Each pair of languages fills whole batches, and at least one.
+        taken += sum(max(1, quota // batch_rows) * batch_rows for quota in quotas if quota)
     return taken
 
 
@@ -151,17 +188,27 @@ def mix_endless(
     *,
     shuffle_buffer: int = BUFFER_ROWS,
     processes: int = 1,
-    more: Sequence[str] = (),
+    negative_names: Sequence[str] = (),
     order: int = 0,
 ) -> IterableDataset:
-    """One stream without an end, in the order of its batches; several streams each have an ``order`` of their own."""
+    """One stream without an end, in the order of its batches.
+
+    Args:
+        data: Name → data set or stream.
+        arguments: Batches, balance, seed.
+        shuffle_buffer: Rows of each stream that are shuffled together.
+        processes: Processes that share a step.
+        negative_names: Columns of hard negatives.
+        order: A number for each of several streams that are read side by side, so that their rows come in different
+            orders.
+    """
     return mix_streams(
-        {name: as_stream(name, part) for name, part in data.items()},
+        {name: as_stream(name, dataset) for name, dataset in data.items()},
         batch_rows=arguments.per_device_train_batch_size * processes,
         seed=arguments.seed + 1_000_003 * order,
         group_by_length=arguments.group_by_length,
         buffer_rows=shuffle_buffer,
-        more=more,
+        more=negative_names,
         alpha=arguments.language_alpha,
         one_pair=arguments.batches == "one_pair",
         keep_duplicates_apart=arguments.keep_duplicates_apart,
@@ -170,28 +217,31 @@ def mix_endless(
 
 def _shared_negatives(data: Mapping[str, Any], wanted: bool) -> list[str]:
     """Columns of hard negatives that every data set has; others are logged and ignored."""
-    found = {name: negative_columns(part.column_names or []) for name, part in data.items()}
-    shared = [column for column in min(found.values(), key=len, default=[]) if wanted]
-    why = "not every data set has as many" if wanted else "no objective of this recipe reads them"
-    for name, own in found.items():
-        if len(own) > len(shared):
-            logger.info("%s: hard negatives ignored (%s): %s", name, ", ".join(own[len(shared) :]), why)
-    return shared
+    columns = {name: negative_columns(dataset.column_names or []) for name, dataset in data.items()}
+    # The shortest list: data sets number their columns alike.
+    shared = min(columns.values(), key=len, default=[]) if wanted else []
+    reason = "not every data set has as many" if wanted else "no objective of this recipe reads them"
+    for name, names in columns.items():
+        ignored = names[len(shared) :]
+        if ignored:
+            logger.info("%s: hard negatives ignored (%s): %s", name, ", ".join(ignored), reason)
+    return list(shared)
 
 
-def mix(data: Mapping[str, Dataset], more: Sequence[str] = ()) -> Dataset:
-    """All data sets in one, with the columns that training reads; ``more`` are those of hard negatives.
+def mix(data: Mapping[str, Dataset], negative_names: Sequence[str] = ()) -> Dataset:
+    """All data sets in one, with the columns that training reads; ``negative_names`` are those of hard negatives.
 
     Raises:
         ValueError: No data set, or an empty one; fewer than 2 rows in all.
     """
     if not data:
         raise ValueError("training needs at least one data set: got none.")
-    for name, part in data.items():
-        _check_filled(name, part)
+    for name, dataset in data.items():
+        _check_filled(name, dataset)
     if (rows := sum(map(len, data.values()))) < 2:
         raise ValueError(f"training needs at least 2 pairs, each other's negatives: got {rows}; add data.")
-    return concatenate_datasets([part.select_columns([*COLUMNS, *more]) for part in data.values()])
+    columns = [*COLUMNS, *negative_names]
+    return concatenate_datasets([dataset.select_columns(columns) for dataset in data.values()])
 
 
 def add_mono(mixture: Mixture, mono: Mapping[str, Dataset], *, seed: int = 0) -> Mixture:
@@ -209,8 +259,8 @@ def add_mono(mixture: Mixture, mono: Mapping[str, Dataset], *, seed: int = 0) ->
     if mixture.streamed:
         raise ValueError("monolingual text cannot be added to a stream; use --mono without --stream.")
     lines: list[tuple[str, str]] = []
-    for name, part in mono.items():
-        texts = part["source"][:]
+    for name, dataset in mono.items():
+        texts = dataset["source"][:]
         if len(texts) < 2:
             raise ValueError(f"monolingual text {name!r} must have at least 2 sentences: got {len(texts)}.")
         lines += zip(texts[::2], texts[1::2])
@@ -234,22 +284,25 @@ def fingerprint(dataset: Dataset, columns: Sequence[str] = ("source", "target"))
 
 def describe(data: Mapping[str, Dataset], columns: Sequence[str] = ("source", "target")) -> dict[str, dict[str, Any]]:
     """Return the number of rows and the fingerprint of each data set, for the record of a run."""
-    return {name: {"rows": len(part), "sha8": fingerprint(part, columns)} for name, part in data.items()}
+    described: dict[str, dict[str, Any]] = {}
+    for name, dataset in data.items():
+        described[name] = {"rows": len(dataset), "sha8": fingerprint(dataset, columns)}
+    return described
 
 
-def _check_filled(name: str, part: Any) -> None:
-    if len(part) == 0:
+def _check_filled(name: str, dataset: Dataset) -> None:
+    if len(dataset) == 0:
         raise ValueError(f"data set {name!r} is empty; check its file, or leave it out.")
 
 
-def as_stream(name: str, part: Any) -> IterableDataset:
+def as_stream(name: str, data: Dataset | IterableDataset) -> IterableDataset:
     """A data set as a stream that knows how many rows it has; a stream as it is."""
-    if not hasattr(part, "__len__"):
-        return part
-    _check_filled(name, part)
+    if isinstance(data, IterableDataset):
+        return data
+    _check_filled(name, data)
     # Streams say their size by the split they come from; one made of a data set has none yet.
-    stream = part.to_iterable_dataset()
-    stream.info.splits = SplitDict({"train": SplitInfo("train", num_examples=len(part))})
+    stream = data.to_iterable_dataset()
+    stream.info.splits = SplitDict({"train": SplitInfo("train", num_examples=len(data))})
     return stream
 
 
@@ -292,7 +345,8 @@ def report_texts(
     Raises:
         ValueError: A token that the word embeddings have no row for.
     """
-    report, tokenizer = TextReport(), encoder.tokenizer
+    report = TextReport()
+    tokenizer = encoder.tokenizer
     limit = encoder.max_seq_length if max_length is None else max_length
     bar = progress_bar(column_texts(dataset, column), desc=name or column, unit="texts", total=len(dataset))
     texts = (prompt + text for text in bar)

@@ -49,7 +49,7 @@ _LEARN_VECTORS = ("MSELoss", "EmbedDistillLoss")
 
 
 @dataclass(frozen=True)
-class Objective:
+class RecipeLoss:
     """A loss class, ours or sentence-transformers', and the options behind its name in recipes.
 
     Attributes:
@@ -65,23 +65,34 @@ class Objective:
         return issubclass(self.loss, CrossLingualLoss)
 
     def option_types(self) -> dict[str, Any]:
-        """Options that a recipe may set → annotations; of ST's losses the names alone are checked."""
-        own = inspect.signature(self.loss).parameters.keys() - {"model", "show_progress_bar"}
-        types = option_types(self.loss) if self.is_ours else dict.fromkeys(own, Any)
-        return {name: kinds for name, kinds in types.items() if name not in self.preset}
+        """Options that a recipe may set → annotations; of ST's losses only the names are checked."""
+        if self.is_ours:
+            types = option_types(self.loss)
+        else:
+            names = inspect.signature(self.loss).parameters.keys() - {"model", "show_progress_bar"}
+            types = dict.fromkeys(names, Any)
+        return {name: annotation for name, annotation in types.items() if name not in self.preset}
 
 
-OBJECTIVES = {
-    re.sub(r"(?<!^)(?=[A-Z])", "_", name.removesuffix("Loss")).lower(): Objective(getattr(losses, name))
+def _name_in_recipes(class_name: str) -> str:
+    """``"TranslationRankingLoss"`` → ``"translation_ranking"``."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", class_name.removesuffix("Loss")).lower()
+
+
+_OUR_LOSSES = {
+    _name_in_recipes(name): RecipeLoss(getattr(losses, name))
     for name in losses.__all__
     if name.endswith("Loss") and name not in _NO_OBJECTIVES
-} | {name: Objective(losses.TranslationLanguageModelingLoss, {"objective": name}) for name in ("mlm", "tlm")}
+}
+_PRESETS = {name: RecipeLoss(losses.TranslationLanguageModelingLoss, {"objective": name}) for name in ("mlm", "tlm")}
+
+OBJECTIVES = _OUR_LOSSES | _PRESETS
 """Name in recipes → objective: every loss of ``st_xling.losses``, and the presets."""
 
-_ST_OBJECTIVES = {name: Objective(getattr(st_losses, name)) for name in st_losses.__all__ if name.endswith("Loss")}
+_ST_OBJECTIVES = {name: RecipeLoss(getattr(st_losses, name)) for name in st_losses.__all__ if name.endswith("Loss")}
 
 
-def objective(name: str) -> Objective:
+def objective(name: str) -> RecipeLoss:
     """Find a loss by its name in recipes.
 
     Args:
@@ -106,16 +117,17 @@ def objective(name: str) -> Objective:
         ) from error
     if not (inspect.isclass(loss) and issubclass(loss, nn.Module)):
         raise ValueError(f"the loss {name!r} must be a class of losses, a torch.nn.Module: got {loss!r}.")
-    return Objective(loss)
+    return RecipeLoss(loss)
 
 
 def reads_negatives(losses: Mapping[str, Mapping[str, Any]]) -> set[str]:
     """Names of the terms that read all columns, hard negatives among them."""
-    return {
-        name
-        for name, options in losses.items()
-        if name in _READ_NEGATIVES or options.get("hard_negatives") or reads_negatives(options.get("loss", {}))
-    }
+    names: set[str] = set()
+    for name, options in losses.items():
+        wrapped_losses = options.get("loss", {})
+        if name in _READ_NEGATIVES or options.get("hard_negatives") or reads_negatives(wrapped_losses):
+            names.add(name)
+    return names
 
 
 def read_losses(section: Any, where: str = "losses") -> dict[str, dict[str, Any]]:
@@ -129,25 +141,28 @@ def read_losses(section: Any, where: str = "losses") -> dict[str, dict[str, Any]
         raise ValueError(f"a recipe needs at least one loss under {where!r}: got {section!r}.")
     paths = [name for name in section if "." in str(name)]  # of classes elsewhere
     check_keys(section, [*OBJECTIVES, *_ST_OBJECTIVES, *paths], where)
-    terms = {
-        name: _loss_options(name, {} if options is None else options, f"{where}.{name}")
-        for name, options in section.items()
-    }
+    terms: dict[str, dict[str, Any]] = {}
+    for name, options in section.items():
+        if options is None:  # a key without a value
+            options = {}
+        terms[name] = _read_loss_options(name, options, f"{where}.{name}")
     used = {name: options for name, options in terms.items() if options["weight"] != 0}
     if not used:
         raise ValueError(f"every loss of the recipe has weight 0: {', '.join(terms)}; give one of them a weight.")
     return used
 
 
-def _loss_options(name: str, section: Any, where: str) -> dict[str, Any]:
-    known = {"weight": float, "columns": Any, **objective(name).option_types()}
-    check_keys(section, known, where)
-    options = {key: read_value(value, known[key], f"{where}.{key}") for key, value in section.items()}
+def _read_loss_options(name: str, section: Any, where: str) -> dict[str, Any]:
+    types = {"weight": float, "columns": Any, **objective(name).option_types()}
+    check_keys(section, types, where)
+    options = {key: read_value(value, types[key], f"{where}.{key}") for key, value in section.items()}
     options.setdefault("weight", 1.0)
     columns = options.get("columns")
-    if columns is not None and not (isinstance(columns, list) and all(type(column) is int for column in columns)):
-        raise ValueError(f"{where}.columns must be a list of positions such as [0, 1]: got {columns!r}.")
-    if "loss" in known:
+    if columns is not None:
+        is_list_of_positions = isinstance(columns, list) and all(type(column) is int for column in columns)
+        if not is_list_of_positions:
+            raise ValueError(f"{where}.columns must be a list of positions such as [0, 1]: got {columns!r}.")
+    if "loss" in types:
         options["loss"] = read_losses(section.get("loss"), f"{where}.loss")
     return options
 
@@ -226,29 +241,30 @@ def read_section(kind: Any, section: Any, where: str) -> Any:
     hints = get_type_hints(kind)
     section = {} if section is None else section
     check_keys(section, [entry.name for entry in dataclasses.fields(kind)], where)
-    nested = {name: hints[name] for name in section if dataclasses.is_dataclass(hints[name])}
-    values = read_options(kind, {name: value for name, value in section.items() if name not in nested}, where)
-    for name, part in nested.items():
-        values[name] = read_section(part, section[name], f"{where}.{name}")
+    subsections = {name: hints[name] for name in section if dataclasses.is_dataclass(hints[name])}
+    options = {name: value for name, value in section.items() if name not in subsections}
+    values = read_options(kind, options, where)
+    for name, subsection_kind in subsections.items():
+        values[name] = read_section(subsection_kind, section[name], f"{where}.{name}")
     return kind(**values)
 
 
 R = TypeVar("R", bound=BaseRecipe)
-Function = TypeVar("Function", bound=Callable[..., Any])
+TrainFunction = TypeVar("TrainFunction", bound=Callable[..., Any])
 
 
-def trains_by_recipe(function: Function) -> Function:
+def trains_by_recipe(function: TrainFunction) -> TrainFunction:
     """Let a training argument that is passed to ``function``, and belongs in its recipe, raise ``TypeError`` saying so.
 
     Args:
         function: Trains by a recipe, and takes its own options by keyword.
     """
     keywords = inspect.signature(function).parameters
-    names = [entry.name for entry in dataclasses.fields(CrossLingualTrainingArguments)]
+    argument_names = [entry.name for entry in dataclasses.fields(CrossLingualTrainingArguments)]
 
     def explain(name: str, value: Any) -> str | None:
-        [nearest] = difflib.get_close_matches(name, [*keywords, *names], n=1, cutoff=0.5) or [""]
-        if nearest not in names or nearest in keywords:
+        [nearest] = difflib.get_close_matches(name, [*keywords, *argument_names], n=1, cutoff=0.5) or [""]
+        if nearest not in argument_names or nearest in keywords:
             return None
         setting = f"load_recipe(…, overrides={{'arguments.{nearest}': {value!r}}})"
         return f"training arguments are set in the recipe, by {setting}"
@@ -298,7 +314,7 @@ class Recipe(LossRecipe):
 
     @property
     def taught(self) -> dict[str, dict[str, Any]]:
-        """Those of the losses that learn from the teacher."""
+        """The losses that learn from the teacher."""
         return {name: options for name, options in self.losses.items() if name in _LEARN_VECTORS}
 
     def check(self) -> None:

@@ -30,7 +30,7 @@ def recipe_names(kind: str | None = "encoder") -> list[str]:
         >>> recipe_names("retriever")
         ['ir', 'ir-langcl', 'ir-semacl', 'ir-semacl-langcl']
     """
-    return [name for name, of_kind in _shipped().items() if kind in (None, of_kind)]
+    return [name for name, kind_of_recipe in _shipped().items() if kind in (None, kind_of_recipe)]
 
 
 def recipe_kind(name_or_path: str) -> str:
@@ -71,7 +71,8 @@ def read_recipe(name_or_path: str, names: Iterable[str] | None = None) -> dict[s
 
 def recipe_text(name_or_path: str, names: Iterable[str] | None = None) -> str:
     """The YAML of a recipe, see :func:`read_recipe`."""
-    path, names = Path(name_or_path), list(_shipped() if names is None else names)
+    path = Path(name_or_path)
+    names = list(_shipped()) if names is None else list(names)
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
             raise ValueError(f"no recipe file at {path}; the named recipes are {', '.join(names)}")
@@ -96,7 +97,8 @@ def read_sections(
     raw = read_recipe(name_or_path, recipe_names(kind))
     changes = raw.pop("tiny", None) or {}
     check_keys(changes, sections[2:], "tiny")
-    raw = merge(raw, changes) if tiny else raw
+    if tiny:
+        raw = merge_sections(raw, changes)
     for key, value in (overrides or {}).items():
         set_key(raw, key, value)
     check_keys(raw, sections, "the recipe")
@@ -136,22 +138,22 @@ def read_yaml(text: str, where: str) -> Any:
         raise ValueError(f"{where} is not valid YAML: {' '.join(str(error).split())}") from error
 
 
-def check_keys(section: Any, known: Iterable[str], where: str) -> None:
-    """Raise ``ValueError`` unless ``section`` is a mapping whose keys are all ``known``."""
-    known = list(known)
+def check_keys(section: Any, valid_keys: Iterable[str], where: str) -> None:
+    """Raise ``ValueError`` unless ``section`` is a mapping whose keys are all among ``valid_keys``."""
+    names = list(valid_keys)
     if not isinstance(section, dict):
         raise ValueError(f"{where} must be a mapping of keys: got {section!r}.")
     for key in section:
-        if key not in known:
-            raise ValueError(f"{where} has no key {key!r}{nearest_name(str(key), known)}")
+        if key not in names:
+            raise ValueError(f"{where} has no key {key!r}{nearest_name(str(key), names)}")
 
 
-def merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+def merge_sections(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """A copy of ``base`` in which ``changes`` win, section by section."""
     merged = copy.deepcopy(base)
     for key, value in changes.items():
         if isinstance(value, dict) and isinstance(merged.get(key), dict):
-            merged[key] = merge(merged[key], value)
+            merged[key] = merge_sections(merged[key], value)
         else:
             merged[key] = value
     return merged
@@ -160,31 +162,33 @@ def merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 def set_key(raw: dict[str, Any], key: str, value: Any) -> None:
     """Set the dotted ``key`` in place, making sections as needed."""
     *path, last = key.split(".")
-    place = raw
-    for part in path:
-        if place.get(part) is None:  # missing, or a section left empty
-            place[part] = {}
-        place = place[part]
-        if not isinstance(place, dict):
-            raise ValueError(f"cannot set {key!r}: {part!r} is no section of the recipe.")
-    place[last] = value
+    section = raw
+    for name in path:
+        if section.get(name) is None:  # missing, or a section left empty
+            section[name] = {}
+        section = section[name]
+        if not isinstance(section, dict):
+            raise ValueError(f"cannot set {key!r}: {name!r} is no section of the recipe.")
+    section[last] = value
 
 
 def option_types(owner: Callable[..., Any]) -> dict[str, Any]:
     """The options of a class or function, read off its signature: name → annotation."""
-    hints = option_hints(owner.__init__ if inspect.isclass(owner) else owner)
-    parameters = inspect.signature(owner).parameters
-    return {
-        name: hints.get(name, Any) for name, entry in parameters.items() if entry.default is not inspect.Parameter.empty
-    }
+    function = owner.__init__ if inspect.isclass(owner) else owner
+    hints = option_hints(function)
+    types: dict[str, Any] = {}
+    for name, parameter in inspect.signature(owner).parameters.items():
+        if parameter.default is not inspect.Parameter.empty:
+            types[name] = hints.get(name, Any)
+    return types
 
 
 def read_options(owner: Callable[..., Any], section: Any, where: str) -> dict[str, Any]:
     """A section's options of ``owner``, names and types checked; whole numbers, or text like 5e-5, may be floats."""
-    known = option_types(owner)
+    types = option_types(owner)
     section = {} if section is None else section
-    check_keys(section, known, where)
-    return {key: read_value(value, known[key], f"{where}.{key}") for key, value in section.items()}
+    check_keys(section, types, where)
+    return {key: read_value(value, types[key], f"{where}.{key}") for key, value in section.items()}
 
 
 def read_value(value: Any, hint: Any, name: str) -> Any:

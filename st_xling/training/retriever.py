@@ -200,7 +200,7 @@ def join_sources(sources: RetrievalSources, recipe: RetrievalRecipe) -> Iterable
                 term_input.data,
                 recipe.arguments,
                 shuffle_buffer=recipe.data.shuffle_buffer,
-                more=negative_columns(term_input.columns),
+                negative_names=negative_columns(term_input.columns),
                 order=term_input.number,
             )
             streams.append((term_input.columns, stream))

@@ -17,17 +17,22 @@ from st_xling.losses import CrossLingualLoss
 from st_xling.models import tiny_encoder
 from st_xling.models.load import PAIR_TOKENS
 from st_xling.training.options import HardNegativeOptions, TeacherOptions
-from st_xling.training.recipe import Objective, Recipe, objective
+from st_xling.training.recipe import Recipe, RecipeLoss, objective
 from st_xling.training.run import check_tiny
 from st_xling.utils.languages import canonical_language
 from st_xling.utils.lora_options import LoraOptions
-from st_xling.utils.python_code import Call, Name, Scaled, Sum, flat, layout
+from st_xling.utils.python_code import Call, Expression, Name, Scaled, Sum, flat, layout
 
 PLACEHOLDER_MODEL = "xlm-roberta-base"
 PLACEHOLDER_DATA = "de-en=pairs.tsv"
 PLACEHOLDER_OUT = "my-encoder"
 
-_PAIRS, _MODEL, _ARGUMENTS, _TRAIN, _DEV = map(Name, ("pairs", "model", "arguments", "train", "dev"))
+# Variables of the script.
+_PAIRS = Name("pairs")
+_MODEL = Name("model")
+_ARGUMENTS = Name("arguments")
+_TRAIN = Name("train")
+_DEV = Name("dev")
 
 
 def training_script(
@@ -102,31 +107,31 @@ class _Script:
         self.has_prompts = False
         self.options: list[str] = []
 
-    def name(self, module: str, name: str) -> str:
+    def import_name(self, module: str, name: str) -> str:
         """Import a name, and return it."""
         self.imports.setdefault(module, set()).add(name)
         return name
 
-    def call(self, module: str, name: str, /, *arguments: Any, **keywords: Any) -> Call:
+    def call(self, module: str, name: str, /, *arguments: Expression, **keywords: Expression) -> Call:
         """Return the call of a function that is imported."""
-        return Call(self.name(module, name), arguments, keywords)
+        return Call(self.import_name(module, name), arguments, keywords)
 
-    def assign(self, target: str, expression: Any) -> None:
+    def assign(self, target: str, expression: Expression) -> None:
         self.lines += layout(expression, before=f"{target} = ")
 
-    def do(self, expression: Any) -> None:
+    def run(self, expression: Expression) -> None:
         self.lines += layout(expression)
 
     def text(self, comment: str) -> str:
         """Return the script, its imports first."""
         imports: list[str] = []
         for module, names in sorted(self.imports.items()):
-            imports += _import(module, sorted(names))
+            imports += _import_lines(module, sorted(names))
         return "\n".join([comment, *imports, "", *self.lines, ""])
 
 
-def _import(module: str, names: Sequence[str]) -> list[str]:
-    [*lines] = layout(Call("", [Name(name) for name in names]), before=f"from {module} import ")
+def _import_lines(module: str, names: Sequence[str]) -> list[str]:
+    lines = layout(Call("", [Name(name) for name in names]), before=f"from {module} import ")
     if len(lines) == 1:  # without parentheses
         return [f"from {module} import {', '.join(names)}"]
     return [lines[0], *(f"    {name}," for name in names), lines[-1]]
@@ -137,13 +142,14 @@ def _add_data(
 ) -> None:
     """Load the data, hold out development pairs, turn pairs to the pivot, and join all."""
     skip = {"skip_bad_lines": True} if skip_bad_lines else {}
-    loaded = script.call("st_xling.data", "load_data_specs", list(data), **skip)
+    load_data = script.call("st_xling.data", "load_data_specs", list(data), **skip)
     if dev is None:
-        script.assign("train, dev", script.call("st_xling.data", "hold_out", loaded, fewest=FEWEST_PAIRS))
+        script.assign("train, dev", script.call("st_xling.data", "hold_out", load_data, fewest=FEWEST_PAIRS))
     else:
-        script.assign("train", loaded)
+        script.assign("train", load_data)
     if dev:
-        script.assign("dev", script.call("st_xling.data", "load_data_specs", list(dev), split="dev", **skip))
+        load_dev = script.call("st_xling.data", "load_data_specs", list(dev), split="dev", **skip)
+        script.assign("dev", load_dev)
     pivot = recipe.data.pivot
     if pivot is not None and not _all_end_in(pivot, data):
         script.assign("train, _", script.call("st_xling.data", "orient", _TRAIN, pivot=pivot))
@@ -154,10 +160,13 @@ def _all_end_in(pivot: str, specs: Iterable[str]) -> bool:
     """Return whether the names of all specs have the pivot as their second language."""
     for spec in map(parse_data_spec, specs):
         if spec.is_phrasebook and not spec.languages:
-            pairs = [(language, "en") for language in paired_languages(spec)]
-        else:
-            pairs = [tuple(spec.languages)] if spec.languages else [("", "")]  # type: ignore[list-item]
-        if any(canonical_language(target) != canonical_language(pivot) for _, target in pairs):
+            target_languages = ["en" for _ in paired_languages(spec)]
+        elif spec.languages:
+            _, target = spec.languages
+            target_languages = [target]
+        else:  # named by the columns of a file that is not read
+            return False
+        if any(canonical_language(target) != canonical_language(pivot) for target in target_languages):
             return False
     return True
 
@@ -181,13 +190,13 @@ def _add_model(
     shape = {"pooling": pooling, "max_length": max_length}
     if model == "tiny":
         script.assign("texts", script.call("st_xling.data.text_cells", "column_texts", _PAIRS, "source", "target"))
-        options = {"seed": recipe.arguments.seed, **_given(shape), **check_tiny(tiny)}
-        defaults = inspect.signature(tiny_encoder).parameters
-        options = {name: value for name, value in options.items() if value != defaults[name].default}
-        build = script.call("st_xling.models", "tiny_encoder", Name("texts"), **options)
+        options = {"seed": recipe.arguments.seed, **_drop_none(shape), **check_tiny(tiny)}
+        parameters = inspect.signature(tiny_encoder).parameters
+        changed = {name: value for name, value in options.items() if value != parameters[name].default}
+        build = script.call("st_xling.models", "tiny_encoder", Name("texts"), **changed)
     else:
         options = {**shape, "revision": revision, "trust_remote_code": trust_remote_code or None}
-        build = script.call("st_xling.models", "load_encoder", model, **_given(options))
+        build = script.call("st_xling.models", "load_encoder", model, **_drop_none(options))
     script.assign("model", build)
     return is_bare
 
@@ -215,7 +224,7 @@ def _add_arguments(script: _Script, recipe: Recipe, out: str | Path, *, has_prom
     folder = str(Path(out) / "training")
     script.assign("arguments", script.call("st_xling.training", "CrossLingualTrainingArguments", folder, **changed))
     if has_prompts or changed.keys() & {"prompts", "prompt_name"}:
-        columns = {side: side for side in ("source", "target")}
+        columns = {"source": "source", "target": "target"}
         prompts = script.call("st_xling.training.run", "set_prompts", _MODEL, columns, _ARGUMENTS)
         script.assign("arguments.prompts", prompts)
         script.has_prompts = True
@@ -224,25 +233,16 @@ def _add_arguments(script: _Script, recipe: Recipe, out: str | Path, *, has_prom
 def _add_columns(script: _Script, recipe: Recipe, cache: str | Path | None) -> None:
     """Add the columns that the losses read besides source and target: hard negatives, a teacher's vectors."""
     if recipe.data.hard_negatives.num_negatives:
-        search = _changed_fields(recipe.data.hard_negatives, HardNegativeOptions())
-        prompts = {"prompts": Name("arguments.prompts")} if script.has_prompts else {}
-        seed = {"seed": recipe.arguments.seed} if recipe.arguments.seed else {}
-        script.assign(
-            "pairs",
-            script.call(
-                "st_xling.training",
-                "add_hard_negatives",
-                _PAIRS,
-                _MODEL,
-                **search,
-                **prompts,
-                **seed,
-            ),
-        )
+        keywords = _changed_fields(recipe.data.hard_negatives, HardNegativeOptions())
+        if script.has_prompts:
+            keywords["prompts"] = Name("arguments.prompts")
+        if recipe.arguments.seed:
+            keywords["seed"] = recipe.arguments.seed
+        script.assign("pairs", script.call("st_xling.training", "add_hard_negatives", _PAIRS, _MODEL, **keywords))
     if recipe.taught:
         options = recipe.data.teacher
         projects = any("projection_dim" in loss for loss in recipe.taught.values())
-        reading = {
+        keywords = {
             "student": None if projects else _MODEL,
             "reads": None if options.reads == "target" else options.reads,
             "prompt": options.prompt,
@@ -250,15 +250,14 @@ def _add_columns(script: _Script, recipe: Recipe, cache: str | Path | None) -> N
             "cache": None if cache is None else str(cache),
         }
         teacher = _teacher(script, options)
-        script.assign(
-            "pairs", script.call("st_xling.training", "add_teacher_vectors", _PAIRS, teacher, **_given(reading))
-        )
+        add_vectors = script.call("st_xling.training", "add_teacher_vectors", _PAIRS, teacher, **_drop_none(keywords))
+        script.assign("pairs", add_vectors)
 
 
-def _teacher(script: _Script, options: TeacherOptions) -> Any:
+def _teacher(script: _Script, options: TeacherOptions) -> Expression:
     """The name of the teacher, or the call that loads it with the options that it has."""
     name = options.model or "sentence-transformers/all-mpnet-base-v2"
-    loading = _given(
+    keywords = _drop_none(
         {
             "revision": options.revision,
             "trust_remote_code": options.trust_remote_code or None,
@@ -266,7 +265,9 @@ def _teacher(script: _Script, options: TeacherOptions) -> Any:
             "truncate_dim": options.truncate_dim,
         }
     )
-    return script.call("st_xling.models", "load_encoder", name, **loading) if loading else name
+    if not keywords:
+        return name
+    return script.call("st_xling.models", "load_encoder", name, **keywords)
 
 
 def _add_loss(script: _Script, recipe: Recipe) -> None:
@@ -279,26 +280,28 @@ def _add_loss(script: _Script, recipe: Recipe) -> None:
             f"tokens = [{flat(report)}.token_ids {sides}]",
             f'languages = [pairs.unique(f"{{side}}_language") {sides}]',
         ]
-    script.do(Call(script.name("transformers", "set_seed"), [recipe.arguments.seed]))
+    script.run(Call(script.import_name("transformers", "set_seed"), [recipe.arguments.seed]))
     script.lines[-1] += "  # of new heads"
-    first, *others = _terms(script, recipe, recipe.losses, mines=recipe.data.hard_negatives.num_negatives > 0)
+    mines = recipe.data.hard_negatives.num_negatives > 0
+    first, *others = _terms(script, recipe, recipe.losses, mines=mines)
     script.assign("loss", first)
     for term in others:
         script.lines += layout(term, before="loss += ")
 
 
-def _reads_data(known: Objective) -> bool:
+def _reads_data(recipe_loss: RecipeLoss) -> bool:
     """Return whether a loss has options that depend on the data, such as a vocabulary."""
-    if not issubclass(known.loss, CrossLingualLoss):
+    loss = recipe_loss.loss
+    if not issubclass(loss, CrossLingualLoss):
         return False
-    return known.loss.resolve_options.__func__ is not CrossLingualLoss.resolve_options.__func__  # type: ignore[attr-defined]
+    return loss.resolve_options.__func__ is not CrossLingualLoss.resolve_options.__func__  # type: ignore[attr-defined]
 
 
 def _terms(
     script: _Script, recipe: Recipe, losses: Mapping[str, Mapping[str, Any]], *, mines: bool = False
-) -> list[Any]:
+) -> list[Expression]:
     """The weighted terms of a sum."""
-    terms = []
+    terms: list[Expression] = []
     for name, section in losses.items():
         options = {**objective(name).preset, **section}
         weight = options.pop("weight", 1.0)
@@ -307,35 +310,45 @@ def _terms(
             options["hard_negatives"] = True
         elif mines and columns is None:
             columns = [0, 1]
-        term = _term(script, recipe, name, options)
+        term = _loss_call(script, recipe, name, options)
         if columns is not None:
             term = Call(f"{flat(term)}.on", columns)
-        terms.append(term if weight == 1 else Scaled(weight, term))
+        if weight != 1:
+            term = Scaled(weight, term)
+        terms.append(term)
     return terms
 
 
-def _term(script: _Script, recipe: Recipe, name: str, options: dict[str, Any]) -> Any:
+def _loss_call(script: _Script, recipe: Recipe, name: str, options: dict[str, Any]) -> Expression:
     """The expression of one loss, with the options that differ from its defaults."""
-    known = objective(name)
-    if "loss" in options and not known.is_ours:
+    recipe_loss = objective(name)
+    loss_class = recipe_loss.loss
+    if "loss" in options and not recipe_loss.is_ours:
         terms = _terms(script, recipe, options["loss"])
         options["loss"] = terms[0] if len(terms) == 1 else Sum(terms)
-    defaults = inspect.signature(known.loss).parameters
-    changed = {key: value for key, value in options.items() if key not in defaults or value != defaults[key].default}
-    if known.loss.__module__.startswith("sentence_transformers."):
-        return script.call("st_xling.losses", "make", known.loss.__name__, _MODEL, **changed)
-    module, _, kind = name.rpartition(".") if "." in name else ("st_xling.losses", "", known.loss.__name__)
-    script.name(module, kind)
-    if _reads_data(known):
-        resolved = Call(
-            f"{kind}.resolve_options", [changed], {"token_ids": Name("tokens"), "languages": Name("languages")}
-        )
+    parameters = inspect.signature(loss_class).parameters
+    changed: dict[str, Any] = {}
+    for key, value in options.items():
+        if key not in parameters or value != parameters[key].default:
+            changed[key] = value
+    if loss_class.__module__.startswith("sentence_transformers."):
+        return script.call("st_xling.losses", "make", loss_class.__name__, _MODEL, **changed)
+    if "." in name:  # the import path of a class
+        module, _, class_name = name.rpartition(".")
+    else:
+        module = "st_xling.losses"
+        class_name = loss_class.__name__
+    script.import_name(module, class_name)
+    if _reads_data(recipe_loss):
+        from_data = {"token_ids": Name("tokens"), "languages": Name("languages")}
         variable = f"options_{len(script.options) + 1}" if script.options else "options"
         script.options.append(variable)
-        script.assign(variable, resolved)
-        return Call(kind, [_MODEL], {"**": Name(variable)})
-    loss = Call(kind, [_MODEL], changed)
-    return loss if known.is_ours else script.call("st_xling.losses", "make", loss)
+        script.assign(variable, Call(f"{class_name}.resolve_options", [changed], from_data))
+        return Call(class_name, [_MODEL], {"**": Name(variable)})
+    loss = Call(class_name, [_MODEL], changed)
+    if recipe_loss.is_ours:
+        return loss
+    return script.call("st_xling.losses", "make", loss)
 
 
 def _add_training(script: _Script, recipe: Recipe, out: str | Path, *, evaluates: bool) -> None:
@@ -343,21 +356,22 @@ def _add_training(script: _Script, recipe: Recipe, out: str | Path, *, evaluates
     if evaluates:
         evaluator = script.call("st_xling.evaluation", "TatoebaEvaluator", _DEV, name="dev")
         script.lines += layout(evaluator, before="evaluator = ", after=" if dev else None")
-    parts = {
+    keywords: dict[str, Expression] = {
         "model": _MODEL,
         "args": _ARGUMENTS,
         "train_dataset": _PAIRS,
         "loss": Name("loss"),
-        "evaluator": Name("evaluator") if evaluates else None,
     }
-    script.assign("trainer", script.call("st_xling.training", "CrossLingualTrainer", **_given(parts)))
-    script.do(Call("trainer.train"))
+    if evaluates:
+        keywords["evaluator"] = Name("evaluator")
+    script.assign("trainer", script.call("st_xling.training", "CrossLingualTrainer", **keywords))
+    script.run(Call("trainer.train"))
     # The trainer has the vocabulary head, which the model has not.
     save = "trainer.save_model" if recipe.arguments.save_vocabulary_head else "model.save_pretrained"
-    script.do(Call(save, [str(out)]))
+    script.run(Call(save, [str(out)]))
 
 
-def _given(options: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_none(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that are not ``None``."""
     return {name: value for name, value in options.items() if value is not None}
 

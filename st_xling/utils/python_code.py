@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 WIDTH = 120
 """Characters of a line."""
+
+
+Expression: TypeAlias = Any
+"""One of the classes below, or a plain value: a text, a number, a list or a dictionary of expressions."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +33,15 @@ class Call:
     """
 
     function: str
-    arguments: Sequence[Any] = ()
-    keywords: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Sequence[Expression] = ()
+    keywords: Mapping[str, Expression] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Sum:
     """A sum of at least two expressions."""
 
-    terms: Sequence[Any]
+    terms: Sequence[Expression]
 
 
 @dataclass(frozen=True)
@@ -45,14 +49,14 @@ class Scaled:
     """An expression times a number."""
 
     factor: float
-    expression: Any
+    expression: Expression
 
 
-def layout(expression: Any, *, before: str = "", after: str = "", indent: int = 0) -> list[str]:
+def layout(expression: Expression, *, before: str = "", after: str = "", indent: int = 0) -> list[str]:
     """Return the lines of an expression.
 
     Args:
-        expression: One of the classes above, or a plain value: a text, a number, a list or a dictionary of such.
+        expression: See :data:`Expression`.
         before: Code before it on its first line, such as ``"loss = "``.
         after: Code behind it on its last line.
         indent: Spaces before every line.
@@ -68,22 +72,22 @@ def layout(expression: Any, *, before: str = "", after: str = "", indent: int = 
     if isinstance(expression, Scaled):
         return layout(expression.expression, before=f"{before}{expression.factor!r} * ", after=after, indent=indent)
     brackets = _brackets(expression)
-    parts = _parts(expression)
-    if brackets is None or not parts:
+    elements = _elements(expression)
+    if brackets is None or not elements:
         return [line]
     opening, closing = brackets
+    lines: list[str] = []
     if isinstance(expression, Call):
-        words = [name + flat(part) for name, part in parts]
+        words = [prefix + flat(element) for prefix, element in elements]
         words = [f"{word}," for word in words[:-1]] + words[-1:]
-        lines = _filled(words, indent=indent + 4)
+        lines = _fill_lines(words, indent=indent + 4)
     else:
-        lines = []
-        for name, part in parts:
-            lines += layout(part, before=name, after=",", indent=indent + 4)
+        for prefix, element in elements:
+            lines += layout(element, before=prefix, after=",", indent=indent + 4)
     return [f"{margin}{before}{opening}", *lines, f"{margin}{closing}{after}"]
 
 
-def _filled(words: Sequence[str], *, indent: int) -> list[str]:
+def _fill_lines(words: Sequence[str], *, indent: int) -> list[str]:
     """Fill lines with words, which are not broken."""
     margin = " " * indent
     lines: list[str] = []
@@ -95,11 +99,14 @@ def _filled(words: Sequence[str], *, indent: int) -> list[str]:
     return lines
 
 
-def _parts(expression: Any) -> list[tuple[str, Any]]:
-    """What stands in the brackets of an expression, with the code before each of it."""
+def _elements(expression: Expression) -> list[tuple[str, Expression]]:
+    """Return the elements in the brackets of an expression, each with the code before it."""
     if isinstance(expression, Call):
-        keywords = [(name if name == "**" else f"{name}=", value) for name, value in expression.keywords.items()]
-        return [*(("", value) for value in expression.arguments), *keywords]
+        elements: list[tuple[str, Expression]] = [("", value) for value in expression.arguments]
+        for name, value in expression.keywords.items():
+            prefix = name if name == "**" else f"{name}="
+            elements.append((prefix, value))
+        return elements
     if isinstance(expression, Mapping):
         return [(f"{flat(key)}: ", value) for key, value in expression.items()]
     if isinstance(expression, (list, tuple)):
@@ -107,7 +114,7 @@ def _parts(expression: Any) -> list[tuple[str, Any]]:
     return []
 
 
-def _brackets(expression: Any) -> tuple[str, str] | None:
+def _brackets(expression: Expression) -> tuple[str, str] | None:
     if isinstance(expression, Call):
         return f"{expression.function}(", ")"
     if isinstance(expression, Mapping):
@@ -117,7 +124,7 @@ def _brackets(expression: Any) -> tuple[str, str] | None:
     return None
 
 
-def flat(expression: Any) -> str:
+def flat(expression: Expression) -> str:
     """Return an expression as one line."""
     if isinstance(expression, Name):
         return expression.text
@@ -127,7 +134,9 @@ def flat(expression: Any) -> str:
         return " + ".join(flat(term) for term in expression.terms)
     brackets = _brackets(expression)
     if brackets is not None:
-        return brackets[0] + ", ".join(name + flat(part) for name, part in _parts(expression)) + brackets[1]
+        opening, closing = brackets
+        content = ", ".join(prefix + flat(element) for prefix, element in _elements(expression))
+        return f"{opening}{content}{closing}"
     if isinstance(expression, str):
         return json.dumps(expression, ensure_ascii=False)
     return repr(expression)
