@@ -76,7 +76,8 @@ class TrainerArguments(SharedArguments, BaseTrainingArguments):  # type: ignore[
         # A CPU has bfloat16 too, but transformers takes it only with use_cpu.
         accelerator = torch.accelerator.current_accelerator(check_available=True)
         if self.bf16:
-            warn_of_slow_bfloat16("cpu" if accelerator is None else accelerator.type)
+            device = "cpu" if accelerator is None else accelerator.type
+            warn_of_slow_bfloat16(device)
             self.use_cpu = self.use_cpu or accelerator is None
         if self.data_seed is None:
             self.data_seed = self.seed
@@ -89,7 +90,8 @@ class TrainerArguments(SharedArguments, BaseTrainingArguments):  # type: ignore[
         kind = EncoderArguments if isinstance(self, EncoderArguments) else SharedArguments
         hints = get_type_hints(kind)
         st_names = {entry.name for entry in fields(BaseTrainingArguments)}
-        for name in (entry.name for entry in fields(kind) if entry.name not in st_names):
+        our_names = [entry.name for entry in fields(kind) if entry.name not in st_names]
+        for name in our_names:
             if name == "lora" and isinstance(self.lora, Mapping):  # as transformers' parser reads a file, and to_dict
                 self.lora = LoraOptions(**read_options(LoraOptions, dict(self.lora), "lora"))
             setattr(self, name, read_value(getattr(self, name), hints[name], name))
@@ -120,16 +122,23 @@ class TrainerArguments(SharedArguments, BaseTrainingArguments):  # type: ignore[
         defaults = shared.to_dict()
         defaults["accelerator_config"] = AcceleratorConfig().to_dict()
         del defaults["accelerator_config"]["use_configured_state"]  # which to_dict() of arguments leaves out
-        left_out = (*_OF_THE_RUN, *_OF_THE_MACHINE)
-        return {name: value for name, value in values.items() if value != defaults.get(name) and name not in left_out}
+        excluded = (*_OF_THE_RUN, *_OF_THE_MACHINE)
+        changed: dict[str, Any] = {}
+        for name, value in values.items():
+            if value != defaults.get(name) and name not in excluded:
+                changed[name] = value
+        return changed
 
     def recorded(self) -> dict[str, Any]:
         """Return the arguments that identify a run, as plain values: the usual ones, ours, and all that are changed."""
         values = self.to_dict()
-        ours = [entry.name for kind in (SharedArguments, EncoderArguments) for entry in fields(kind)]
-        st = {entry.name for entry in fields(BaseTrainingArguments)}
-        names = [*_RECORDED, *(name for name in ours if name in values and name not in (*st, *_OF_THE_RUN))]
-        return {**{name: values[name] for name in names}, **self.changed()}
+        st_names = {entry.name for entry in fields(BaseTrainingArguments)}
+        recorded = {name: values[name] for name in _RECORDED}
+        for entry in (*fields(SharedArguments), *fields(EncoderArguments)):
+            name = entry.name
+            if name in values and name not in st_names and name not in _OF_THE_RUN:
+                recorded[name] = values[name]
+        return recorded | self.changed()
 
 
 @dataclass
@@ -174,19 +183,20 @@ def read_arguments(kind: type[A], section: Any) -> A:
             sentence-transformers refuses.
     """
     hints = get_type_hints(kind)
-    names = [entry.name for entry in fields(kind) if entry.init and entry.name not in _OF_THE_RUN]
-    known = {name: hints[name] for name in names}
+    types = {entry.name: hints[entry.name] for entry in fields(kind) if entry.init and entry.name not in _OF_THE_RUN}
     section = {} if section is None else section
-    check_keys(section, known, "arguments")
-    # YAML reads a plain no as false.
-    section = {key: "no" if key.endswith("_strategy") and value is False else value for key, value in section.items()}
-    values = {key: read_value(value, known[key], f"arguments.{key}") for key, value in section.items()}
+    check_keys(section, types, "arguments")
+    values: dict[str, Any] = {}
+    for key, value in section.items():
+        if key.endswith("_strategy") and value is False:  # YAML reads a plain no as false
+            value = "no"
+        values[key] = read_value(value, types[key], f"arguments.{key}")
     check_numbers(values, "arguments.")
     if values.get("lora") is not None:
         values["lora"] = LoraOptions(**read_options(LoraOptions, values["lora"], "arguments.lora"))
     check_trackers(values.get("report_to"))
     if issubclass(kind, BaseTrainingArguments):
-        values["disable_tqdm"] = values.get("disable_tqdm", True)  # a run has a progress bar of its own
+        values.setdefault("disable_tqdm", True)  # a run shows its own progress bar
     try:
         [arguments] = HfArgumentParser(kind).parse_dict(values)  # type: ignore[arg-type]
     except (TypeError, ValueError, ImportError) as error:
@@ -216,8 +226,10 @@ def fit_to_data(arguments: T, *, rows: int | None, evaluates: bool, best_metric:
     fitted.save_steps = _save_steps(arguments, fitted.eval_steps, steps)
     # Checkpoints fall on logged steps: a resumed run would log a shorter first line otherwise.
     if arguments.logging_steps < 1:
-        most = max(1, fitted.eval_steps // LOGS_AN_EVALUATION)
-        fitted.logging_steps = next(n for n in range(most, 0, -1) if fitted.eval_steps % n == 0)
+        logging_steps = max(1, fitted.eval_steps // LOGS_AN_EVALUATION)
+        while fitted.eval_steps % logging_steps:
+            logging_steps -= 1
+        fitted.logging_steps = logging_steps
     if not evaluates:
         if SaveStrategy(arguments.save_strategy) == SaveStrategy.BEST:
             raise ValueError(
@@ -272,8 +284,9 @@ def total_steps(arguments: Any, rows: int | None, processes: int = 1) -> int:
 def replaced(arguments: T, **changes: Any) -> T:
     """Return a copy with other values; ``dataclasses.replace`` would derive values a second time."""
     copied = copy.deepcopy(arguments)
+    names = {entry.name for entry in dataclasses.fields(copied)}
     for name, value in changes.items():
-        if name not in {entry.name for entry in dataclasses.fields(copied)}:
+        if name not in names:
             raise TypeError(f"{type(copied).__name__} has no argument {name!r}")
         setattr(copied, name, value)
     return copied

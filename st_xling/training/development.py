@@ -49,7 +49,8 @@ class DevelopmentScore:
             Wilson 1927, Probable Inference, the Law of Succession, and Statistical Inference.
         """
         z = NormalDist().inv_cdf((1 + confidence) / 2)
-        n, p = self.rows, self.value
+        n = self.rows
+        p = self.value
         center = p + z**2 / (2 * n)
         spread = z * math.sqrt(max(0.0, p * (1 - p)) / n + z**2 / (4 * n**2))
         scale = 1 + z**2 / n
@@ -63,7 +64,9 @@ class DevelopmentScore:
     def __str__(self) -> str:
         low, high = self.interval()
         interval = f"95 % interval {100 * low:.1f} to {100 * high:.1f}"
-        unit = self.unit if self.rows != 1 else {"pairs": "pair", "queries": "query"}.get(self.unit, self.unit)
+        unit = self.unit
+        if self.rows == 1:
+            unit = {"pairs": "pair", "queries": "query"}.get(unit, unit)
         return f"{100 * self.value:.1f} % of {self.rows:,} {unit} ({interval})"
 
 
@@ -77,7 +80,7 @@ def development_score(value: float | None, evaluator: Any) -> DevelopmentScore |
     Returns:
         ``None`` without a score in [0, 1], or without a number.
     """
-    rows, unit = _size(evaluator)
+    rows, unit = _count_rows(evaluator)
     if value is None or not rows or not 0 <= value <= 1:
         return None
     return DevelopmentScore(value, rows, unit)
@@ -94,14 +97,20 @@ def best_metric(evaluator: Any) -> str | None:
     # Some of ST's evaluators name their metric, or put their name before it, only when they are first called.
     metric = getattr(evaluator, "primary_metric", None) or "sequential_score"
     prefix = f"{getattr(evaluator, 'name', '')}_"
-    return f"eval_{metric}" if prefix == "_" or metric.startswith(prefix) else f"eval_{prefix}{metric}"
+    if prefix == "_" or metric.startswith(prefix):
+        return f"eval_{metric}"
+    return f"eval_{prefix}{metric}"
 
 
-def _size(evaluator: Any) -> tuple[int, str]:
+def _count_rows(evaluator: Any) -> tuple[int, str]:
+    """Return the number of pairs or queries of an evaluator, 0 if it is not one of ours, and their unit."""
     pairs = getattr(evaluator, "pairs", None)
     # An evaluator of retrieval has pools, too, of passages: its sets come first.
     if sets := getattr(evaluator, "sets", ()):
-        return sum(len(queries) for part in sets for queries in part.queries.values()), "queries"
+        count = 0
+        for retrieval_set in sets:
+            count += sum(map(len, retrieval_set.queries.values()))
+        return count, "queries"
     if pools := getattr(evaluator, "pools", ()):
         return len(pools), "queries"
     if isinstance(pairs, Mapping):

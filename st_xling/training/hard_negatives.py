@@ -132,6 +132,7 @@ def add_hard_negatives(
     )
 
     def mine() -> dict[str, list[str]]:
+        sources_at_a_time = SCORES_AT_A_TIME // len(pairs.candidates)
         with _seeded(seed):  # ST draws from Python's global generator
             mined = mine_hard_negatives(
                 pairs.dataset(),
@@ -146,18 +147,11 @@ def add_hard_negatives(
                 relative_margin=relative_margin,
                 num_negatives=num_negatives,
                 sampling_strategy=sampling_strategy,
-                output_format="labeled-list",  # the only one with sources that have fewer negatives than asked for
-                faiss_batch_size=max(1, min(MOST_SOURCES_AT_A_TIME, SCORES_AT_A_TIME // len(pairs.candidates))),
+                output_format="labeled-list",  # the only one with sources that have fewer than ``num_negatives``
+                faiss_batch_size=max(1, min(MOST_SOURCES_AT_A_TIME, sources_at_a_time)),
                 verbose=False,
             )
-        negatives: dict[str, list[str]] = {source: [] for source in pairs.translations}
-        for source, texts in zip(mined["anchor"], mined["positive"]):
-            negatives[source] = texts[1:]  # the first is the translation
-        filled = pairs.fill(negatives, num_negatives, seed=seed)
-        _log_filled(sum(source in filled for source in pairs.source_of_row), len(dataset), num_negatives)
-        return {
-            name: [negatives[source][position] for source in pairs.source_of_row] for position, name in enumerate(names)
-        }
+        return pairs.negative_columns(mined, num_negatives, seed=seed)
 
     # Of several processes the main one: the others' devices may round otherwise, and they must train on the same rows.
     distributed.init_distributed()
@@ -189,25 +183,45 @@ class _Pairs:
 
     def check_candidates(self, num_negatives: int) -> None:
         """Raise ``ValueError`` if a source has fewer other targets than are to be found."""
-        short = [
-            source
-            for source, targets in self.translations.items()
-            if len(self.candidates) - len(targets) < num_negatives
-        ]
-        if short:
+        too_few: list[str] = []
+        for source, targets in self.translations.items():
+            if len(self.candidates) - len(targets) < num_negatives:
+                too_few.append(source)
+        if too_few:
             raise ValueError(
                 f"num_negatives must be at most the number of other targets that each source has: got {num_negatives}, "
-                f"too many for {len(short):,} of {len(self.translations):,} sources, such as {min(short)[:60]!r}; "
+                f"too many for {len(too_few):,} of {len(self.translations):,} sources, such as {min(too_few)[:60]!r}; "
                 "lower it, or add text."
             )
 
     def dataset(self) -> Dataset:
         """Return each pair once, sorted, so that neither ties nor draws depend on the order of the rows."""
-        rows = [
-            (source, target) for source in sorted(self.translations) for target in sorted(self.translations[source])
-        ]
-        anchors, positives = zip(*rows)
-        return Dataset.from_dict({"anchor": list(anchors), "positive": list(positives)})
+        anchors: list[str] = []
+        positives: list[str] = []
+        for source in sorted(self.translations):
+            targets = sorted(self.translations[source])
+            anchors += [source] * len(targets)
+            positives += targets
+        return Dataset.from_dict({"anchor": anchors, "positive": positives})
+
+    def negative_columns(self, mined: Dataset, num_negatives: int, *, seed: int) -> dict[str, list[str]]:
+        """Return the columns of negatives of all rows, and log how many rows are filled up at random.
+
+        Args:
+            mined: Result of ``mine_hard_negatives`` as lists: translation and negatives of each source.
+            num_negatives: Number of columns.
+            seed: Seed of the random ones.
+        """
+        negatives: dict[str, list[str]] = {source: [] for source in self.translations}
+        for source, texts in zip(mined["anchor"], mined["positive"]):
+            negatives[source] = texts[1:]  # the first is the translation
+        filled_sources = self.fill(negatives, num_negatives, seed=seed)
+        filled_rows = sum(source in filled_sources for source in self.source_of_row)
+        _log_filled(filled_rows, len(self.source_of_row), num_negatives)
+        columns: dict[str, list[str]] = {}
+        for position in range(num_negatives):
+            columns[f"negative_{position + 1}"] = [negatives[source][position] for source in self.source_of_row]
+        return columns
 
     def fill(self, negatives: dict[str, list[str]], num_negatives: int, *, seed: int) -> set[str]:
         """Fill up lists that are too short with random candidates, in place; return their sources."""
@@ -339,7 +353,9 @@ def _check_texts(name: str, texts: Sequence[str | None]) -> None:
 
 
 def _check_prompts(prompts: str | Mapping[str, str] | None, columns: Sequence[str]) -> None:
-    unknown = [] if prompts is None or isinstance(prompts, str) else [name for name in prompts if name not in columns]
+    if prompts is None or isinstance(prompts, str):
+        return
+    unknown = [name for name in prompts if name not in columns]
     if unknown:
         raise ValueError(f"prompts must be for columns of the data ({', '.join(columns)}): got {', '.join(unknown)}.")
 

@@ -67,10 +67,13 @@ def check_settings(name_or_path: str, overrides: Mapping[str, Any]) -> None:
     if isinstance(arguments, Mapping):  # otherwise named below
         check_numbers(arguments, "arguments.")
         _check_values(arguments)
-    names = [name for package, module in _ARGUMENT_FILES for name in dataclass_fields(package, module)]
+    names: list[str] = []
+    for package, module in _ARGUMENT_FILES:
+        names += dataclass_fields(package, module)
     if names:  # otherwise the libraries have moved their files, and the recipe's reader finds the fault
-        ours = [entry.name for kind in (EncoderArguments, AdapterArguments) for entry in dataclasses.fields(kind)]
-        check_keys(arguments, [*ours, *names], "arguments")
+        our_fields = (*dataclasses.fields(EncoderArguments), *dataclasses.fields(AdapterArguments))
+        our_names = [entry.name for entry in our_fields]
+        check_keys(arguments, [*our_names, *names], "arguments")
         check_trackers(arguments.get("report_to"))
 
 
@@ -100,18 +103,18 @@ def check_trackers(report_to: str | Sequence[str] | None) -> None:
     Args:
         report_to: transformers' training argument: a name, or a list of names.
     """
-    named = [report_to] if isinstance(report_to, str) else report_to or []
-    for name in named:
+    trackers = [report_to] if isinstance(report_to, str) else report_to or []
+    for name in trackers:
         if name in _NO_TRACKER:
             continue
         if name not in TRACKERS:
             raise ValueError(f"arguments.report_to has no tracker {name!r}{nearest_name(str(name), TRACKERS)}")
         packages = TRACKERS[name]
         if packages and not any(_is_installed(package) for package in packages):
-            wanted = '"st-xling[logging]"' if name in _IN_EXTRA else packages[0]
+            requirement = '"st-xling[logging]"' if name in _IN_EXTRA else packages[0]
             raise ValueError(
                 f"arguments.report_to={name} needs the package {packages[0]}, which is not installed: pip install "
-                f"{wanted}."
+                f"{requirement}."
             )
 
 

@@ -197,8 +197,8 @@ class TeacherVectors:
 
         def label(table: pa.Table) -> pa.Table:
             rows = table.to_pylist()
-            made = teacher_labels(rows, vectors=self.vectors, reads=self.reads, directions=directions, unit=unit)
-            cells = pa.FixedSizeListArray.from_arrays(pa.array(made.numpy().ravel()), dim)
+            labels = teacher_labels(rows, vectors=self.vectors, reads=self.reads, directions=directions, unit=unit)
+            cells = pa.FixedSizeListArray.from_arrays(pa.array(labels.numpy().ravel()), dim)
             if self.reads == "both":
                 cells = pa.FixedSizeListArray.from_arrays(cells, 2)
             return pa.table({LABEL: cells})
@@ -228,20 +228,17 @@ class TeacherVectors:
 def _map_labels(
     texts: Dataset, label: Callable[[pa.Table], pa.Table], path: Path, key: str, *, from_cache: bool
 ) -> Dataset:
-    return (
-        texts.with_format("arrow")
-        .map(
-            label,
-            batched=True,
-            batch_size=_ROWS,
-            remove_columns=texts.column_names,
-            desc="labels",
-            new_fingerprint=key,
-            cache_file_name=str(path),
-            load_from_cache_file=from_cache,
-        )
-        .with_format(None)
+    labels = texts.with_format("arrow").map(
+        label,
+        batched=True,
+        batch_size=_ROWS,
+        remove_columns=texts.column_names,
+        desc="labels",
+        new_fingerprint=key,
+        cache_file_name=str(path),
+        load_from_cache_file=from_cache,
     )
+    return labels.with_format(None)
 
 
 def encode_by_teacher(
@@ -289,8 +286,8 @@ def encode_by_teacher(
         if check is not None:
             check(fingerprint)
 
-        def vectors_of(part: list[str]) -> dict[str, np.ndarray]:
-            return {OUTPUT: encode(model, part, prompt=read_prompt)}
+        def vectors_of(block: list[str]) -> dict[str, np.ndarray]:
+            return {OUTPUT: encode(model, block, prompt=read_prompt)}
 
         cached_vectors(texts, [OUTPUT], vectors_of, fingerprint=fingerprint, folder=cache)
         license = card_terms(name).get("license") if name else None
@@ -370,7 +367,10 @@ def teacher_labels(
     Returns:
         *Shape:* ``(batch, dim)``; of both columns ``(batch, 2, dim)``
     """
-    columns = [vectors.of([row[name] for row in rows]) for name in columns_read(reads)]
+    columns: list[Tensor] = []
+    for name in columns_read(reads):
+        texts = [row[name] for row in rows]
+        columns.append(vectors.of(texts))
     labels = columns[0] if len(columns) == 1 else torch.stack(columns, dim=1)
     if directions is not None:
         labels = labels @ directions
@@ -398,5 +398,8 @@ def principal_directions(rows: CachedVectors, dim: int) -> tuple[Tensor, float]:
         squares += block.T @ block
     values, vectors = torch.linalg.eigh(squares)  # ascending
     best = vectors[:, -dim:].flip(1)
-    largest = best.gather(0, best.abs().argmax(dim=0, keepdim=True))  # a direction's sign is arbitrary: made positive
-    return (best * largest.sign()).float(), float(values[-dim:].sum() / values.sum())
+    # A direction's sign is arbitrary: its largest component is made positive.
+    largest = best.gather(0, best.abs().argmax(dim=0, keepdim=True))
+    directions = (best * largest.sign()).float()
+    share = float(values[-dim:].sum() / values.sum())
+    return directions, share

@@ -52,14 +52,22 @@ def warm_up_heads(trainer: SentenceTransformerTrainer, *, steps: int | None = No
     """
     args: Any = trainer.args
     model: Any = trainer.model
-    by_data_set = isinstance(trainer.loss, dict)
-    losses: dict[str | None, nn.Module] = trainer.loss if by_data_set else {None: trainer.loss}  # type: ignore[assignment, dict-item]
-    loss_of_heads = {name: part for name, loss in losses.items() if (part := _terms_with_new_heads(loss)) is not None}
+    # Name of a data set → its loss, or None → the loss of all data.
+    losses: dict[str | None, Any] = {}
+    if isinstance(trainer.loss, dict):
+        losses.update(trainer.loss)
+    else:
+        losses[None] = trainer.loss
+    loss_of_heads: dict[str | None, nn.Module] = {}
+    for name, loss in losses.items():
+        terms = _terms_with_new_heads(loss)
+        if terms is not None:
+            loss_of_heads[name] = terms
     if steps is None:
-        steps = min(WARM_UP_STEPS, total_steps(args, _rows(trainer.train_dataset), args.world_size))
+        steps = min(WARM_UP_STEPS, total_steps(args, _count_rows(trainer.train_dataset), args.world_size))
     if not loss_of_heads or not steps:
         return 0
-    weights = []
+    weights: list[torch.Tensor] = []
     for loss in loss_of_heads.values():
         loss.to(model.device)
         weights += own_parameters(loss)
@@ -76,7 +84,7 @@ def warm_up_heads(trainer: SentenceTransformerTrainer, *, steps: int | None = No
         try:
             for batch in progress_bar(islice(batches, steps), total=steps, desc="new heads", unit="steps"):
                 data_set = batch.pop("dataset_name", None)
-                heads = loss_of_heads.get(data_set if by_data_set else None)
+                heads = loss_of_heads.get(data_set) if isinstance(trainer.loss, dict) else loss_of_heads[None]
                 if heads is None:  # the loss of this data set has no new head
                     continue
                 features, labels = trainer.collect_features(batch)
@@ -92,10 +100,10 @@ def warm_up_heads(trainer: SentenceTransformerTrainer, *, steps: int | None = No
                 weight.requires_grad_(True)
     made = len(values)
     if made:
-        logger.info("new heads: trained alone for %s, loss %.3f → %.3f", _counted(made), values[0], values[-1])
+        logger.info("new heads: trained alone for %s, loss %.3f → %.3f", _format_steps(made), values[0], values[-1])
     if made < FEWEST_WARM_UP_STEPS:
         logger.warning(
-            f"the new heads of the loss were trained alone for {_counted(made)}, too few to learn anything: what "
+            f"the new heads of the loss were trained alone for {_format_steps(made)}, too few to learn anything: what "
             "their random weights send into the encoder harms it. Train on more text, or by a loss without such heads "
             "(TranslationRankingLoss, the recipe tr)."
         )
@@ -104,18 +112,22 @@ def warm_up_heads(trainer: SentenceTransformerTrainer, *, steps: int | None = No
 
 def _terms_with_new_heads(loss: nn.Module) -> nn.Module | None:
     """The sum of a loss's terms that have new heads, cached as the loss is; ``None`` if it has none."""
-    whole = as_loss(loss.loss if isinstance(loss, CachedLoss) else loss)
-    terms = [term for term in whole.as_sum().term_list() if new_heads(term.loss)]
+    uncached_loss = as_loss(loss.loss) if isinstance(loss, CachedLoss) else as_loss(loss)
+    terms = [term for term in uncached_loss.as_sum().term_list() if new_heads(term.loss)]
     if not terms:
         return None
-    return loss.on_terms(terms) if isinstance(loss, CachedLoss) else CombinedLoss(whole.model, terms)
+    if isinstance(loss, CachedLoss):
+        return loss.on_terms(terms)
+    return CombinedLoss(uncached_loss.model, terms)
 
 
-def _rows(data: Any) -> int | None:
+def _count_rows(data: Any) -> int | None:
     """Rows of the training data, of all data sets; ``None`` for a stream."""
-    parts = list(data.values()) if isinstance(data, dict) else [data]
-    return sum(map(len, parts)) if all(hasattr(part, "__len__") for part in parts) else None
+    datasets = list(data.values()) if isinstance(data, dict) else [data]
+    if not all(hasattr(dataset, "__len__") for dataset in datasets):
+        return None
+    return sum(map(len, datasets))
 
 
-def _counted(steps: int) -> str:
+def _format_steps(steps: int) -> str:
     return f"{steps} step{'s' * (steps != 1)}"
