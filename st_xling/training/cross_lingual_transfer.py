@@ -17,7 +17,7 @@ import logging
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -129,47 +129,65 @@ Source:
 """
 
 
-def _sha8(task: TransferTask, rows: Sequence[Example]) -> str:
+def _hash_rows(task: TransferTask, rows: Sequence[Example]) -> str:
     """Return a hash that changes with any text or label."""
     texts, labels = zip(*rows)
-    return sha8([texts, labels] if task.tags_words else [*zip(*texts), [label for (label,) in labels]])
+    if task.tags_words:
+        return sha8([texts, labels])
+    first_texts, second_texts = zip(*texts)
+    return sha8([first_texts, second_texts, [label for (label,) in labels]])
 
 
 def load_rows(
     task: TransferTask, train: Sequence[str], test: Sequence[str], hold_out: float | None = None
 ) -> tuple[dict[str, list[Example]], dict[str, list[Example]]]:
     """Return the rows to train on and those to test on, by language; the arguments are those of :func:`transfer`."""
-    trained, tested = (_read(task, specs, flag) for specs, flag in ((train, "--train"), (test, "--test")))
-    held = None if hold_out is None else _held_out(task, trained, tested, hold_out)
+    train_rows = _read_specs(task, train, "--train")
+    test_rows = _read_specs(task, test, "--test")
+    held_out = None if hold_out is None else _draw_held_out(task, train_rows, test_rows, hold_out)
 
-    def used(rows: Rows, *, testing: bool) -> list[Example]:
-        own = (row for place, row in enumerate(rows) if held is None or (place in held) == testing)
-        return [row for row in own if row is not None]
+    def select(rows: Rows, *, testing: bool) -> list[Example]:
+        selected: list[Example] = []
+        for number, row in enumerate(rows):
+            is_of_split = held_out is None or (number in held_out) == testing
+            if row is not None and is_of_split:
+                selected.append(row)
+        return selected
 
-    left = {language: used(rows, testing=False) for language, rows in trained.items()}
-    right = {language: used(rows, testing=True) for language, rows in tested.items()}
-    if empty := [language for parts in (left, right) for language, rows in parts.items() if not rows]:
+    trained = {language: select(rows, testing=False) for language, rows in train_rows.items()}
+    tested = {language: select(rows, testing=True) for language, rows in test_rows.items()}
+    empty = [language for language, rows in (*trained.items(), *tested.items()) if not rows]
+    if empty:
         raise ValueError(f"every language needs rows: none are left of {', '.join(empty)}; change --hold-out.")
-    return left, right
+    return trained, tested
 
 
-def _read(task: TransferTask, specs: Sequence[str], flag: str) -> dict[str, Rows]:
-    parts: dict[str, Rows] = {}
-    named: set[tuple[str, str]] = set()
+def _read_specs(task: TransferTask, specs: Sequence[str], flag: str) -> dict[str, Rows]:
+    """Read the rows of each language; those that a sample leaves out are ``None``, so that positions stay."""
+    rows_of: dict[str, Rows] = {}
+    files: set[tuple[str, str]] = set()
     for spec in specs:
         parsed = parse_spec(spec, {}, languages=1, forms=f"{flag} xx=FILE, a language and its file")
         language = parsed.languages[0]
-        where = parsed.location
-        if (language, where) in named:
-            raise ValueError(f"{flag} takes each file of a language once: got {where} twice for {language}.")
-        named.add((language, where))
-        rows = read_tagged(where) if task.tags_words else read_pairs(where, task.title, language=language)  # type: ignore[arg-type]
-        used = [place for place, row in enumerate(rows) if row is not None]
-        drawn = {used[place] for place in parsed.sample.places(len(used), spec)}
-        parts.setdefault(language, []).extend(row if place in drawn else None for place, row in enumerate(rows))
-    if not parts:
+        path = parsed.location
+        if (language, path) in files:
+            raise ValueError(f"{flag} takes each file of a language once: got {path} twice for {language}.")
+        files.add((language, path))
+        if task.tags_words:
+            rows = read_tagged(path)
+        else:
+            rows = read_pairs(path, task.title, language=language)  # type: ignore[arg-type]
+        usable = [number for number, row in enumerate(rows) if row is not None]
+        drawn = {usable[position] for position in parsed.sample.places(len(usable), spec)}
+        kept = [row if number in drawn else None for number, row in enumerate(rows)]
+        rows_of.setdefault(language, []).extend(kept)
+    if not rows_of:
         raise ValueError(f"{flag} needs a file: got none; give en=FILE.")
-    return parts
+    return rows_of
+
+
+def _labels(rows: Iterable[Example]) -> Iterator[str]:
+    return itertools.chain.from_iterable(row.labels for row in rows)
 
 
 def check_labels(
@@ -188,10 +206,10 @@ def check_labels(
     Raises:
         ValueError: Labels that are not trained; all languages are named at once.
     """
-    trained = {label for rows in train.values() for row in rows for label in row.labels}
+    trained = set(_labels(itertools.chain.from_iterable(train.values())))
     faults: list[str] = []
     for language, rows in test.items():
-        counts = Counter(label for row in rows for label in row.labels)
+        counts = Counter(_labels(rows))
         unseen = {label: count for label, count in sorted(counts.items()) if label not in trained}
         shown = ", ".join(f"{label} ({count:,})" for label, count in unseen.items())
         allowed = UNSEEN_SHARE * counts.total() if task.tags_words else 0
@@ -209,26 +227,27 @@ def check_labels(
         )
 
 
-def _held_out(task: TransferTask, train: dict[str, Rows], test: dict[str, Rows], share: float) -> set[int]:
+def _draw_held_out(task: TransferTask, train: dict[str, Rows], test: dict[str, Rows], share: float) -> set[int]:
     """Draw the numbers of the rows to be tested on."""
     if not 0 < share < 1:
         raise ValueError(f"--hold-out must be a share above 0 and below 1: got {share}.")
-    totals = {language: len(rows) for parts in (train, test) for language, rows in parts.items()}
+    totals = {language: len(rows) for language, rows in (*train.items(), *test.items())}
     if len(set(totals.values())) > 1:
         raise ValueError(f"--hold-out needs files whose rows are the same items in every language: got {totals} rows.")
     rows = next(iter(train.values()))
     # Pairs that share their first sentence are drawn together; a row that was skipped is a group of its own.
     groups: dict[object, set[int]] = {}
-    for place, row in enumerate(rows):
-        groups.setdefault(place if row is None or task.tags_words else row.texts[0], set()).add(place)
+    for number, row in enumerate(rows):
+        key: object = number if row is None or task.tags_words else row.texts[0]
+        groups.setdefault(key, set()).add(number)
     order = list(groups.values())
     random.Random(0).shuffle(order)
-    held: set[int] = set()
+    held_out: set[int] = set()
     for group in order:
-        if len(held) >= share * len(rows):
+        if len(held_out) >= share * len(rows):
             break
-        held |= group
-    return held
+        held_out |= group
+    return held_out
 
 
 def run_f1(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> float:
@@ -244,28 +263,37 @@ def run_f1(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) ->
         >>> run_f1([["DET", "NOUN", "NOUN", "VERB"]], [["DET", "NOUN", "VERB", "VERB"]])
         0.3333333333333333
     """
-    true, guessed = _runs(gold), _runs(predicted)
-    both = len(true & guessed)
-    return 2 * both / (len(true) + len(guessed)) if both else 0.0
+    gold_runs = _find_runs(gold)
+    predicted_runs = _find_runs(predicted)
+    correct = len(gold_runs & predicted_runs)
+    if not correct:
+        return 0.0
+    return 2 * correct / (len(gold_runs) + len(predicted_runs))
 
 
-def _runs(rows: Sequence[Sequence[str]]) -> set[tuple[int, int, int, str]]:
+def _find_runs(rows: Sequence[Sequence[str]]) -> set[tuple[int, int, int, str]]:
     """Row, first and last word, and tag of every run."""
     runs = set()
     for row, tags in enumerate(rows):
         start = 0
-        for place, tag in enumerate(tags):
-            if place + 1 == len(tags) or tags[place + 1] != tag or tag.startswith("S"):
-                runs.add((row, start, place, tag))
-                start = place + 1
+        for word, tag in enumerate(tags):
+            is_last = word + 1 == len(tags)
+            if is_last or tags[word + 1] != tag or tag.startswith("S"):
+                runs.add((row, start, word, tag))
+                start = word + 1
     return runs
 
 
 def result_rows(content: dict[str, Any]) -> tuple[list[Column], list[Row]]:
     """Return a column for each measure of a result of :func:`transfer`, and rows: the languages and their averages."""
     measures = TASKS[content["task"]].measures
-    columns = [Column("F1" if name == "f1" else name, name, picture=name == measures[0]) for name in measures]
-    rows = [Row(language, [own[name] for name in measures]) for language, own in content["languages"].items()]
+    columns: list[Column] = []
+    for name in measures:
+        title = "F1" if name == "f1" else name
+        columns.append(Column(title, name, picture=name == measures[0]))
+    rows: list[Row] = []
+    for language, metrics in content["languages"].items():
+        rows.append(Row(language, [metrics[name] for name in measures]))
     for label, key in (("mean", "average"), ("mean of languages not trained on", "zero_shot_average")):
         rows.append(Row(label, list(content[key].values()), average=True))
     return columns, rows
@@ -319,13 +347,23 @@ def transfer(
     check_labels(kind, trained, tested)
     start: str | SentenceTransformer = encoder.load() if isinstance(encoder, LazyModel) else encoder
     sizes: dict[str, Any] = {}
-    for split, parts in (("train", trained), ("test", tested)):
-        sizes[split] = {language: {"rows": len(rows), "sha8": _sha8(kind, rows)} for language, rows in parts.items()}
-        logger.info("%s: %s", split, ", ".join(f"{language} {len(rows):,}" for language, rows in parts.items()))
+    for split, rows_of in (("train", trained), ("test", tested)):
+        sizes[split] = {}
+        for language, rows in rows_of.items():
+            sizes[split][language] = {"rows": len(rows), "sha8": _hash_rows(kind, rows)}
+        logger.info("%s: %s", split, ", ".join(f"{language} {len(rows):,}" for language, rows in rows_of.items()))
     # Only the transformer is fine-tuned: what follows it, and prompts, change nothing.
     used = {name: value for name, value in model_options(start).items() if name not in ("dim", "pooling", "prompt")}
-    manifest = {"task": task, "encoder": name_of(start), "used": used, "data": sizes, "hold_out": hold_out}
-    manifest |= {"options": dataclasses.asdict(options), "version": __version__, "command": command}
+    manifest = {
+        "task": task,
+        "encoder": name_of(start),
+        "used": used,
+        "data": sizes,
+        "hold_out": hold_out,
+        "options": dataclasses.asdict(options),
+        "version": __version__,
+        "command": command,
+    }
     with RunFolder(out, resume=resume, overwrite=overwrite, start=start) as folder:
         model = Classifier.build(start, kind, max_length=options.max_length, seed=options.seed)
         checkpoint = folder.claim(manifest)
@@ -336,38 +374,25 @@ def transfer(
             run_trainer(trainer, folder, checkpoint, name=task)
             write_log(folder, trainer.state.log_history)
             folder.save_model(model)
-            steps, seconds = trainer.state.global_step, round(trainer.seconds, 1)
-            seen = {tuple(row.texts) for rows in trained.values() for row in rows}
-            languages: dict[str, dict[str, Any]] = {}
-            for language, rows in tested.items():
-                if repeated := sum(tuple(row.texts) in seen for row in rows):
-                    logger.warning("%s: %s test rows are in the training data", language, repeated)
-                languages[language] = {**_evaluate(model, trainer, kind, rows, language), "in_training": repeated}
+            training = {"rows": len(data), "steps": trainer.state.global_step, "seconds": round(trainer.seconds, 1)}
+            languages = _evaluate_languages(model, trainer, kind, trained, tested)
         except KeyboardInterrupt as stop:
             raise TrainingInterrupted(folder.path, folder.last_checkpoint()) from stop
-        by_steps = options.max_steps > 0
+        zero_shot = [metrics for language, metrics in languages.items() if language not in trained]
         content = {
             "task": task,
             "languages": languages,
-            "average": _means(kind, [*languages.values()]),
-            "zero_shot_average": _means(kind, [own for name, own in languages.items() if name not in trained]),
-            "training": {"rows": len(data), "steps": steps, "seconds": seconds},
-            "signature": sign(
-                "transfer",
-                task=task,
-                train=[f"{language}@{own['sha8']}" for language, own in sizes["train"].items()],
-                n=sum(own["rows"] for own in sizes["train"].values()),
-                steps=options.max_steps if by_steps else None,
-                epochs=None if by_steps else f"{options.epochs:g}",
-                batch=options.batch_size,
-                lr=f"{options.learning_rate:g}/{options.schedule}",
+            "average": _means(kind, list(languages.values())),
+            "zero_shot_average": _means(kind, zero_shot),
+            "training": training,
+            "signature": _sign(
+                task,
+                options,
+                sizes,
                 max_length=model.tokenizer.model_max_length,
-                seed=options.seed,
-                languages=list(tested),
-                f1="runs" if "f1" in kind.measures else None,
-                hold_out=None if hold_out is None else f"{hold_out:g}/0",
+                hold_out=hold_out,
                 model=used,
-                data=f"{data_name(test, split='test')}@{sha8([own['sha8'] for own in sizes['test'].values()])}",
+                data_name=data_name(test, split="test"),
             ),
         }
         write_json(folder.path / "results.json", {"transfer": content})
@@ -375,8 +400,78 @@ def transfer(
     return content
 
 
+def _evaluate_languages(
+    model: Classifier,
+    trainer: FiniteTrainer,
+    task: TransferTask,
+    train: Mapping[str, Sequence[Example]],
+    test: Mapping[str, Sequence[Example]],
+) -> dict[str, dict[str, Any]]:
+    """Return the metrics of each language, with the number of its test rows that are in the training data."""
+    training_texts = {tuple(row.texts) for row in itertools.chain.from_iterable(train.values())}
+    languages: dict[str, dict[str, Any]] = {}
+    for language, rows in test.items():
+        repeated = sum(tuple(row.texts) in training_texts for row in rows)
+        if repeated:
+            logger.warning("%s: %s test rows are in the training data", language, repeated)
+        metrics = _evaluate(model, trainer, task, rows, language)
+        languages[language] = {**metrics, "in_training": repeated}
+    return languages
+
+
+def _sign(
+    task: str,
+    options: FineTuning,
+    sizes: Mapping[str, Mapping[str, Any]],
+    *,
+    max_length: int,
+    hold_out: float | None,
+    model: Mapping[str, str],
+    data_name: str,
+) -> str:
+    """Return the signature of a result.
+
+    Args:
+        task: Name of the task.
+        options: How the model was fine-tuned.
+        sizes: Split → language → number and hash of the rows.
+        max_length: Tokens of an input.
+        hold_out: Share of the rows that is tested on.
+        model: How the encoder is used.
+        data_name: Name of the test data.
+    """
+    # Steps override epochs.
+    steps = options.max_steps if options.max_steps > 0 else None
+    epochs = f"{options.epochs:g}" if steps is None else None
+    f1 = "runs" if "f1" in TASKS[task].measures else None
+    held_out = None if hold_out is None else f"{hold_out:g}/0"
+    test_hash = sha8([size["sha8"] for size in sizes["test"].values()])
+    return sign(
+        "transfer",
+        task=task,
+        train=[f"{language}@{size['sha8']}" for language, size in sizes["train"].items()],
+        n=sum(size["rows"] for size in sizes["train"].values()),
+        steps=steps,
+        epochs=epochs,
+        batch=options.batch_size,
+        lr=f"{options.learning_rate:g}/{options.schedule}",
+        max_length=max_length,
+        seed=options.seed,
+        languages=list(sizes["test"]),
+        f1=f1,
+        hold_out=held_out,
+        model=model,
+        data=f"{data_name}@{test_hash}",
+    )
+
+
 def _means(task: TransferTask, languages: Sequence[dict[str, Any]]) -> dict[str, float | None]:
-    return {name: fmean(found[name] for found in languages) if languages else None for name in task.measures}
+    """Return the mean of each measure over languages; ``None`` without any."""
+    means: dict[str, float | None] = {}
+    for name in task.measures:
+        values = [metrics[name] for metrics in languages]
+        means[name] = fmean(values) if values else None
+    return means
 
 
 @dataclass(frozen=True)
@@ -409,15 +504,16 @@ class Classifier:
         if max_length is None:
             max_length = min(PAPERS_LENGTH, longest_input(model) or PAPERS_LENGTH)
         limit_length(model, max_length)
-        kind = AutoModelForTokenClassification if task.tags_words else AutoModelForSequenceClassification
-        names = dict(enumerate(task.labels))
+        model_class = AutoModelForTokenClassification if task.tags_words else AutoModelForSequenceClassification
+        id2label = dict(enumerate(task.labels))
+        label2id = {label: number for number, label in id2label.items()}
         with tempfile.TemporaryDirectory(prefix="st-xling-") as folder, torch.random.fork_rng(devices=[]):
             inner.save_pretrained(folder)
             model.tokenizer.save_pretrained(folder)
             tokenizer = AutoTokenizer.from_pretrained(folder, model_max_length=max_length)
             torch.manual_seed(seed)
-            head = kind.from_pretrained(folder, id2label=names, label2id={name: place for place, name in names.items()})
-            return cls(head, tokenizer)
+            classifier = model_class.from_pretrained(folder, id2label=id2label, label2id=label2id)
+            return cls(classifier, tokenizer)
 
     def save_pretrained(self, folder: str) -> None:
         self.model.save_pretrained(folder)
@@ -431,39 +527,43 @@ class Classifier:
         """
         numbers = {label: number for number, label in enumerate(task.labels)}
         if task.tags_words:
-            pieces = [self._pieces(words, [numbers[tag] for tag in tags]) for words, tags in rows]
-            long = sum(len(own) > 1 for own in pieces)
-            encoded = Dataset.from_list([piece for own in pieces for piece in own])
+            pieces: list[dict[str, list[int]]] = []
+            too_long = 0
+            for words, tags in rows:
+                row_pieces = self._split_into_pieces(words, [numbers[tag] for tag in tags])
+                pieces += row_pieces
+                too_long += len(row_pieces) > 1
+            encoded = Dataset.from_list(pieces)
         else:
-            firsts, seconds = map(list, zip(*(row.texts for row in rows)))
-            found = self.tokenizer(firsts, seconds, truncation=True)
-
-            long = sum(bool(encoding.overflowing) for encoding in found.encodings)
-            encoded = Dataset.from_dict({**found, "labels": [numbers[row.labels[0]] for row in rows]})
-        table = self.model.get_input_embeddings().num_embeddings
-        if tokens_without_row(self.tokenizer, table):
-            check_ids(self.tokenizer, table, itertools.chain.from_iterable(encoded["input_ids"][:]))
-        if long:
-            share = f"{long:,} of {len(rows):,} rows ({100 * long / len(rows):.1f} %)"
+            first_texts = [row.texts[0] for row in rows]
+            second_texts = [row.texts[1] for row in rows]
+            tokenized = self.tokenizer(first_texts, second_texts, truncation=True)
+            too_long = sum(bool(encoding.overflowing) for encoding in tokenized.encodings)
+            encoded = Dataset.from_dict({**tokenized, "labels": [numbers[row.labels[0]] for row in rows]})
+        embedding_rows = self.model.get_input_embeddings().num_embeddings
+        if tokens_without_row(self.tokenizer, embedding_rows):
+            check_ids(self.tokenizer, embedding_rows, itertools.chain.from_iterable(encoded["input_ids"][:]))
+        if too_long:
+            share = f"{too_long:,} of {len(rows):,} rows ({100 * too_long / len(rows):.1f} %)"
             length = self.tokenizer.model_max_length
             logger.info("%s: %s are longer than %d tokens, and cut or read in pieces.", name, share, length)
         return encoded
 
-    def _pieces(self, words: Sequence[str], labels: Sequence[int]) -> list[dict[str, list[int]]]:
+    def _split_into_pieces(self, words: Sequence[str], labels: Sequence[int]) -> list[dict[str, list[int]]]:
         """Return token ids and labels of a sentence, in pieces of the model's length."""
         readable = [word if self.tokenizer.tokenize(word) else self.tokenizer.unk_token for word in words]
         encoded = self.tokenizer(readable, is_split_into_words=True, truncation=True, return_overflowing_tokens=True)
-        pieces = []
-        following = 0  # the next word whose first sub-word has not come yet
+        pieces: list[dict[str, list[int]]] = []
+        next_word = 0  # the first word of which no sub-word has come yet
         for piece, ids in enumerate(encoded["input_ids"]):
-            own = [NO_LABEL] * len(ids)
-            for place, word in enumerate(encoded.word_ids(piece)):
-                if word == following:
-                    own[place] = labels[word]
-                    following += 1
-            pieces.append({"input_ids": ids, "labels": own})
+            piece_labels = [NO_LABEL] * len(ids)
+            for position, word in enumerate(encoded.word_ids(piece)):
+                if word == next_word:
+                    piece_labels[position] = labels[word]
+                    next_word += 1
+            pieces.append({"input_ids": ids, "labels": piece_labels})
 
-        assert following == len(words), f"{len(words) - following} words have no sub-word: {words}"
+        assert next_word == len(words), f"{len(words) - next_word} words have no sub-word: {words}"
         return pieces
 
 
@@ -505,20 +605,28 @@ def _evaluate(
     encoded = model.encode(rows, task, language)
     order = np.argsort([-len(ids) for ids in encoded["input_ids"]], kind="stable")  # little padding
     output: Any = trainer.predict(encoded.select(order))
-    back = order.argsort()
-    numbers = output.predictions[back][output.label_ids[back] != NO_LABEL]
+    original_order = order.argsort()
+    is_labeled = output.label_ids[original_order] != NO_LABEL
+    numbers = output.predictions[original_order][is_labeled]
     gold = [row.labels for row in rows]
     ends = np.cumsum([len(labels) for labels in gold])
     assert len(numbers) == ends[-1], f"{ends[-1]} labels, {len(numbers)} predicted"
-    predicted = [[task.labels[number] for number in row] for row in np.split(numbers, ends[:-1])]
-    only, *others = {label for row in predicted for label in row}
-    if not others and {label for row in gold for label in row} != {only}:
+    predicted: list[list[str]] = []
+    for row_numbers in np.split(numbers, ends[:-1]):
+        predicted.append([task.labels[number] for number in row_numbers])
+    gold_labels = list(itertools.chain.from_iterable(gold))
+    predicted_labels = list(itertools.chain.from_iterable(predicted))
+    only, *others = set(predicted_labels)
+    if not others and set(gold_labels) != {only}:
         logger.warning(
             "%s: only the label %s is predicted. See in training/log.jsonl whether the loss falls; try a lower "
             "learning rate, more steps, or longer inputs.",
             language,
             only,
         )
-    right = sum(true == guess for row, guesses in zip(gold, predicted) for true, guess in zip(row, guesses))
-    scores = {"accuracy": right / len(numbers), "f1": run_f1(gold, predicted)}
-    return {**{measure: scores[measure] for measure in task.measures}, "rows": len(rows), "labels": len(numbers)}
+    correct = sum(label == prediction for label, prediction in zip(gold_labels, predicted_labels))
+    scores = {"accuracy": correct / len(numbers), "f1": run_f1(gold, predicted)}
+    metrics: dict[str, Any] = {measure: scores[measure] for measure in task.measures}
+    metrics["rows"] = len(rows)
+    metrics["labels"] = len(numbers)
+    return metrics
