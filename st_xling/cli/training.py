@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import typer
 
@@ -19,12 +19,27 @@ from st_xling.utils.io import read_json_object
 from st_xling.utils.options import Pooling
 
 if TYPE_CHECKING:
-    from st_xling.evaluation.pictures import TrainingPicture
-    from st_xling.training.run import TrainingResult
+    from datasets import Dataset
 
-DATA, RECIPE, TRAINING, MODEL = "Data", "Recipes", "Training", "Model"
-ENCODER, CROSS_ENCODER = "Recipes of encoders", "Recipes of cross-encoders"
-ADAPTER, RETRIEVER = "Recipes of adapters", "Recipes of retrievers"
+    from st_xling.data.leak import Texts
+    from st_xling.data.reranking.pools import CandidatePool
+    from st_xling.evaluation import TatoebaEvaluator
+    from st_xling.evaluation.pictures import TrainingPicture
+    from st_xling.training.recipe import BaseRecipe, Recipe
+    from st_xling.training.reranker import CrossEncoderRecipe
+    from st_xling.training.run import OnLeak, TrainingResult
+
+AnyRecipe = TypeVar("AnyRecipe", bound="BaseRecipe")
+
+# Panels of the help.
+DATA = "Data"
+RECIPE = "Recipes"
+TRAINING = "Training"
+MODEL = "Model"
+ENCODER = "Recipes of encoders"
+CROSS_ENCODER = "Recipes of cross-encoders"
+ADAPTER = "Recipes of adapters"
+RETRIEVER = "Recipes of retrievers"
 
 
 def taken_by(*kinds: str, is_option: Any) -> Any:
@@ -232,8 +247,7 @@ PRINTING = ("list_recipes", "print_recipe", "print_python")
 
 TAKEN_BY: dict[str, tuple[str, ...]] = {
     entry.name: entry.metadata["kinds"]
-    for options in (TrainOptions, ArgumentOptions, RecipeOptions)
-    for entry in fields(options)
+    for entry in (*fields(TrainOptions), *fields(ArgumentOptions), *fields(RecipeOptions))
     if "kinds" in entry.metadata
 }
 """Options that not every kind of recipe takes → the kinds that do."""
@@ -269,7 +283,8 @@ RULES = (
     Inapplicable(
         (
             *(entry.name for entry in fields(TrainOptions) if entry.name not in PRINTING),
-            *(entry.name for kind in (ArgumentOptions, RecipeOptions) for entry in fields(kind)),
+            *(entry.name for entry in fields(ArgumentOptions)),
+            *(entry.name for entry in fields(RecipeOptions)),
         ),
         _trains_nothing,
     ),
@@ -287,13 +302,16 @@ def _overrides(context: typer.Context, options: TrainOptions) -> dict[str, Any]:
     values = {f"arguments.{name}": value for name, value in arguments.items()}
     values |= options_of(context, RecipeOptions).keys()
     if options.precision is not None:
-        values |= {f"arguments.{kind}": options.precision == kind for kind in ("bf16", "fp16")}
+        values["arguments.bf16"] = options.precision == "bf16"
+        values["arguments.fp16"] = options.precision == "fp16"
     values["arguments.prompts"] = options.prompt
-    values["arguments.lora.merge"] = False if options.lora_keep else True if options.lora else None
-    return opts.given(**values) | _pairs(options.set, "--set")
+    if options.lora or options.lora_keep:
+        values["arguments.lora.merge"] = not options.lora_keep
+    return opts.given(**values) | _read_assignments(options.set, "--set")
 
 
-def _pairs(texts: Sequence[str], flag: str) -> dict[str, Any]:
+def _read_assignments(texts: Sequence[str], flag: str) -> dict[str, Any]:
+    """Read the values of an option that takes ``KEY=VALUE``, in YAML."""
     from st_xling.training.recipe_files import read_yaml
 
     pairs: dict[str, Any] = {}
@@ -389,8 +407,10 @@ def train(
     adapter's encoder, or of a teacher, by default next to the downloaded models in the Hub's cache.
     """
     options = options_of(context, TrainOptions)
-    if options.list_recipes or options.print_recipe:
-        return _show_recipes(context, recipe if options.print_recipe else None)
+    if options.print_recipe:
+        return _print_recipe(context, recipe)
+    if options.list_recipes:
+        return _list_recipes(context)
     required: dict[str, Any] = {"RECIPE": recipe}
     if not options.print_python:
         required |= {"--model": options.model, "--data": options.data, "--out": options.out}
@@ -400,17 +420,17 @@ def train(
     from st_xling.training.recipe_files import recipe_kind
 
     kind = recipe_kind(recipe)
-    given = Given.of(context).typed
+    typed = Given.of(context).typed
     for name, kinds in TAKEN_BY.items():
-        if kind not in kinds and name in given:
+        if kind not in kinds and name in typed:
+            takers = " and ".join(f"{taker}s" for taker in kinds)
             raise ValueError(
-                f"{given[name]} is for {' and '.join(f'{kind}s' for kind in kinds)}: got the recipe of "
-                f"{_with_article(kind)} {recipe}; remove it."
+                f"{typed[name]} is for {takers}: got the recipe of {_with_article(kind)} {recipe}; remove it."
             )
     from st_xling.training.settings import check_settings, check_tiny
 
     check_settings(recipe, _overrides(context, options))  # before torch is loaded
-    check_tiny(_pairs(options.tiny, "--tiny"))
+    check_tiny(_read_assignments(options.tiny, "--tiny"))
     if options.print_python:
         return _print_script(recipe, kind, options, context)
     _warn_of_uncut(kind, options)
@@ -419,12 +439,13 @@ def train(
     assert options.out is not None
 
     distributed.init_distributed()
-    summary = {
+    train_functions = {
         "encoder": _train_encoder,
         "adapter": _train_adapter,
         "retriever": _train_retriever,
         "cross-encoder": _train_cross_encoder,
-    }[kind](recipe, options, context)
+    }
+    summary = train_functions[kind](recipe, options, context)
     if distributed.is_main():
         update_model_card(options.out)
         print(summary)
@@ -436,27 +457,34 @@ def _warn_of_uncut(kind: str, options: TrainOptions) -> None:
     from st_xling.data.read import parse_data_spec
     from st_xling.data.scored import warn_of_uncut
 
+    if kind == "cross-encoder":  # reads no files of pairs that were mined
+        return
     specs = options.parallel if kind == "retriever" else options.data
-    for spec in specs if kind in ("encoder", "adapter", "retriever") else ():
+    for spec in specs:
         paths = parse_data_spec(spec).paths
         if len(paths) == 1:
             warn_of_uncut(paths[0])
 
 
-def _show_recipes(context: typer.Context, name: str | None) -> None:
-    """List the recipes with their kinds and summaries, or print one."""
-    from st_xling.training.recipe_files import read_recipe, recipe_names, recipe_text
+def _print_recipe(context: typer.Context, name: str | None) -> None:
+    from st_xling.training.recipe_files import read_recipe, recipe_text
 
-    if context.params["print_recipe"]:
-        if name is None:
-            raise ValueError("--print needs the name of a recipe, or a YAML file; --list lists the names.")
-        print(recipe_text(name), end="")
-        return write_results(context, {"recipe": read_recipe(name)})
-    entries = []
+    if name is None:
+        raise ValueError("--print needs the name of a recipe, or a YAML file; --list lists the names.")
+    print(recipe_text(name), end="")
+    write_results(context, {"recipe": read_recipe(name)})
+
+
+def _list_recipes(context: typer.Context) -> None:
+    """List the recipes with their kinds and summaries."""
+    from st_xling.training.recipe_files import read_recipe, recipe_names
+
+    entries: list[dict[str, str]] = []
     for kind in ("encoder", "adapter", "retriever", "cross-encoder"):
-        for each in recipe_names(kind):
-            entries.append({"name": each, "kind": kind, "summary": read_recipe(each)["summary"]})
-            print(f"{each:<18}{kind:<15}{entries[-1]['summary']}")
+        for name in recipe_names(kind):
+            summary = read_recipe(name)["summary"]
+            entries.append({"name": name, "kind": kind, "summary": summary})
+            print(f"{name:<18}{kind:<15}{summary}")
     write_results(context, {"recipes": entries})
 
 
@@ -491,7 +519,7 @@ def _print_script(recipe: str, kind: str, options: TrainOptions, context: typer.
         data=options.data or [PLACEHOLDER_DATA],
         out=options.out or PLACEHOLDER_OUT,
         dev=dev,
-        tiny=_pairs(options.tiny, "--tiny"),
+        tiny=_read_assignments(options.tiny, "--tiny"),
         cache=options.cache,
         revision=options.revision,
         trust_remote_code=options.trust_remote_code,
@@ -505,7 +533,34 @@ def _with_article(kind: str) -> str:
     return f"an {kind}" if kind[0] in "ae" else f"a {kind}"
 
 
-def _arguments(load_recipe: Any, recipe: str, options: TrainOptions, context: typer.Context) -> dict[str, Any]:
+@dataclass(frozen=True)
+class CommonArguments(Generic[AnyRecipe]):
+    """Arguments of every kind of training, checked.
+
+    Attributes:
+        recipe: The recipe, with the changes that the options make.
+        out: Folder of the run.
+        model: Hub id or folder, or ``"tiny"``.
+        tiny: Options of the model ``"tiny"``.
+        load_options: Options with which a model is loaded.
+        evaluation: Name → texts to look for in the training data.
+        on_leak: What to do about training rows with such text.
+        command: The command line.
+    """
+
+    recipe: AnyRecipe
+    out: Path
+    model: str
+    tiny: dict[str, Any]
+    load_options: dict[str, Any]
+    evaluation: dict[str, Texts]
+    on_leak: OnLeak
+    command: str
+
+
+def _common_arguments(
+    load_recipe: Callable[..., AnyRecipe], recipe: str, options: TrainOptions, context: typer.Context
+) -> CommonArguments[AnyRecipe]:
     """Return what every kind of training takes, after checking model, output folder and ``--tiny``."""
     from st_xling.data import load_evaluation_specs
     from st_xling.training.run import check_tiny
@@ -514,50 +569,109 @@ def _arguments(load_recipe: Any, recipe: str, options: TrainOptions, context: ty
 
     assert options.model is not None and options.out is not None
     inputs = [options.data, options.dev, options.check_leak, options.parallel, options.mono]
-    again = {"resume": options.resume, "overwrite": options.overwrite}
-    RunFolder(options.out, start=options.model, inputs=inputs, **again).check()
+    folder = RunFolder(
+        options.out, start=options.model, inputs=inputs, resume=options.resume, overwrite=options.overwrite
+    )
+    folder.check()
     check_cache(options.cache)
-    return {
-        **again,
-        "tiny": check_tiny(_pairs(options.tiny, "--tiny")),
-        "recipe": load_recipe(recipe, tiny=options.model == "tiny", overrides=_overrides(context, options)),
-        "out": options.out,
-        "model": options.model,
-        "load_options": opts.given(revision=options.revision, trust_remote_code=options.trust_remote_code or None),
-        "evaluation": load_evaluation_specs(options.check_leak, skip_bad_lines=options.skip_bad_lines),
-        "on_leak": "fail" if options.fail_on_leak else "drop" if options.drop_leaks else "report",
-        "command": context.obj.line,
-    }
+    tiny = check_tiny(_read_assignments(options.tiny, "--tiny"))
+    loaded = load_recipe(recipe, tiny=options.model == "tiny", overrides=_overrides(context, options))
+    on_leak: OnLeak = "report"
+    if options.fail_on_leak:
+        on_leak = "fail"
+    elif options.drop_leaks:
+        on_leak = "drop"
+    return CommonArguments(
+        recipe=loaded,
+        out=options.out,
+        model=options.model,
+        tiny=tiny,
+        load_options=opts.given(revision=options.revision, trust_remote_code=options.trust_remote_code or None),
+        evaluation=load_evaluation_specs(options.check_leak, skip_bad_lines=options.skip_bad_lines),
+        on_leak=on_leak,
+        command=context.obj.line,
+    )
+
+
+@dataclass(frozen=True)
+class EncoderInputs:
+    """What an encoder is trained with.
+
+    Attributes:
+        arguments: Arguments of every kind of training.
+        data: Name → training data.
+        mono: Name → text of one language.
+        evaluator: Evaluates the model on the development data, if there are any.
+        provenance: Where the text came from.
+        picture: Picture of the training, for the card.
+    """
+
+    arguments: CommonArguments[Recipe]
+    data: dict[str, Any]
+    mono: dict[str, Any]
+    evaluator: TatoebaEvaluator | None
+    provenance: list[dict[str, Any]]
+    picture: TrainingPicture
+
+
+def _read_encoder_inputs(recipe: str, options: TrainOptions, context: typer.Context) -> EncoderInputs:
+    from st_xling.data.texts_by_language import read_all_others
+    from st_xling.evaluation import TatoebaEvaluator
+    from st_xling.evaluation.pictures import TrainingPicture
+    from st_xling.training import load_recipe
+    from st_xling.utils.paths import check_outputs
+
+    arguments = _common_arguments(load_recipe, recipe, options, context)
+    loaded = arguments.recipe
+    if loaded.data.teacher.model is not None:
+        check_outputs({"--json": context.params["json"]}, [loaded.data.teacher.model])
+    else:
+        Given.of(context).refuse(("cache", "teacher_prompt"), f"the recipe {loaded.name} has no teacher")
+    data, dev = _read_data(options)
+    mono = read_all_others(options.mono, skip_bad_lines=options.skip_bad_lines)
+    names = {"data": data, "dev": dev, "mono": mono, "check_leak": arguments.evaluation}
+    shown_pairs = dev or data
+    if options.stream and not dev:
+        shown_pairs = {}
+    start = "random weights" if options.model == "tiny" else ""
+    evaluator = TatoebaEvaluator(dev, name="dev") if dev else None
+    return EncoderInputs(
+        arguments=arguments,
+        data=data,
+        mono=mono,
+        evaluator=evaluator,
+        provenance=_sources(options, names),
+        picture=TrainingPicture(shown_pairs, loaded.name, start=start),
+    )
 
 
 def _train_encoder(recipe: str, options: TrainOptions, context: typer.Context) -> str:
     from st_xling import training
-    from st_xling.data.texts_by_language import read_all_others
-    from st_xling.evaluation import TatoebaEvaluator
-    from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.utils import distributed
-    from st_xling.utils.paths import check_outputs
-
-    def prepare() -> tuple[dict[str, Any], TrainingPicture]:
-        arguments = _arguments(training.load_recipe, recipe, options, context)
-        loaded = arguments["recipe"]
-        if loaded.data.teacher.model is not None:
-            check_outputs({"--json": context.params["json"]}, [loaded.data.teacher.model])
-        else:
-            Given.of(context).refuse(("cache", "teacher_prompt"), f"the recipe {loaded.name} has no teacher")
-        data, dev = _read_data(options)
-        mono = read_all_others(options.mono, skip_bad_lines=options.skip_bad_lines)
-        names = {"data": data, "dev": dev, "mono": mono, "check_leak": arguments["evaluation"]}
-        arguments |= {"data": data, "mono": mono, "cache": options.cache, "provenance": _sources(options, names)}
-        arguments["evaluator"] = TatoebaEvaluator(dev, name="dev") if dev else None
-        start = "random weights" if options.model == "tiny" else ""
-        return arguments, TrainingPicture(dev or ({} if options.stream else data), loaded.name, start=start)
 
     # Each process reads the data, and all stop if one cannot.
-    arguments, picture = distributed.run_on_all(prepare)
-    result = training.train(**arguments, begin=picture.begin)
+    inputs = distributed.run_on_all(lambda: _read_encoder_inputs(recipe, options, context))
+    arguments = inputs.arguments
+    result = training.train(
+        arguments.recipe,
+        inputs.data,
+        arguments.out,
+        model=arguments.model,
+        tiny=arguments.tiny,
+        mono=inputs.mono,
+        cache=options.cache,
+        evaluator=inputs.evaluator,
+        evaluation=arguments.evaluation,
+        on_leak=arguments.on_leak,
+        resume=options.resume,
+        overwrite=options.overwrite,
+        begin=inputs.picture.begin,
+        command=arguments.command,
+        provenance=inputs.provenance,
+        load_options=arguments.load_options,
+    )
     if distributed.is_main():
-        picture.end(result.model, result.folder)
+        inputs.picture.end(result.model, result.folder)
     return _summary(result, "accuracy")
 
 
@@ -585,21 +699,36 @@ def _train_adapter(recipe: str, options: TrainOptions, context: typer.Context) -
     from st_xling.training.adapter import layer_table, load_adapter_recipe, train_adapter
     from st_xling.training.development import development_score, steps_and_time
 
-    arguments = _arguments(load_adapter_recipe, recipe, options, context)
+    arguments = _common_arguments(load_adapter_recipe, recipe, options, context)
     data, dev = _read_data(options)
     evaluator = PrecisionEvaluator(dev, name="dev") if dev else None
-    arguments["provenance"] = _sources(options, {"data": data, "dev": dev, "check_leak": arguments["evaluation"]})
-    result = train_adapter(data=data, sweep=options.sweep, cache=options.cache, evaluator=evaluator, **arguments)
+    result = train_adapter(
+        arguments.recipe,
+        data,
+        arguments.out,
+        model=arguments.model,
+        tiny=arguments.tiny,
+        sweep=options.sweep,
+        cache=options.cache,
+        evaluator=evaluator,
+        evaluation=arguments.evaluation,
+        on_leak=arguments.on_leak,
+        resume=options.resume,
+        overwrite=options.overwrite,
+        command=arguments.command,
+        provenance=_sources(options, {"data": data, "dev": dev, "check_leak": arguments.evaluation}),
+        load_options=arguments.load_options,
+    )
     if evaluator is not None:
         print(layer_table(result.layers, evaluator.at))
         print(evaluator.identity)
-    best = result.chosen
+    chosen = result.chosen
     score = development_score(result.scores.get("best_dev"), evaluator)
-    shown = "" if score is None else f", best development P@1 {score}"
+    development = "" if score is None else f", best development P@1 {score}"
+    training_time = steps_and_time(chosen.steps, result.seconds["training"])
     return (
         f"{result.encoded:,} texts encoded in {result.seconds['encoding']:.1f} s, {len(result.layers)} x "
-        f"{steps_and_time(best.steps, result.seconds['training'])}{shown}; the model of layer {best.label} is in "
-        f"{result.folder}"
+        f"{training_time}{development}; the model of layer {chosen.label} is in {result.folder}"
     )
 
 
@@ -611,58 +740,128 @@ def _train_retriever(recipe: str, options: TrainOptions, context: typer.Context)
     from st_xling.evaluation.retrieval import RetrievalEvaluator
     from st_xling.training.retriever import RetrievalSources, load_retrieval_recipe, train_retrieval
 
-    arguments = _arguments(load_retrieval_recipe, recipe, options, context)
-    skip: Any = {"skip_bad_lines": options.skip_bad_lines}
-    sources = RetrievalSources(
-        queries=load_query_passage_specs(options.data, **skip),
-        parallel=load_data_specs(options.parallel, identify=True, **skip) if options.parallel else {},
-        others=read_all_others(options.mono, **skip),
+    arguments = _common_arguments(load_retrieval_recipe, recipe, options, context)
+    skip_bad_lines = options.skip_bad_lines
+    queries = load_query_passage_specs(options.data, skip_bad_lines=skip_bad_lines)
+    parallel: dict[str, Any] = {}
+    if options.parallel:
+        parallel = load_data_specs(options.parallel, identify=True, skip_bad_lines=skip_bad_lines)
+    others = read_all_others(options.mono, skip_bad_lines=skip_bad_lines)
+    for role, unit, datasets in (
+        ("queries", "pairs", queries),
+        ("parallel", "pairs", parallel),
+        ("mono", "sentences", others),
+    ):
+        for name, dataset in datasets.items():
+            negatives = len(negative_columns(dataset.column_names))
+            suffix = f", each with {negatives} hard negatives" if negatives else ""
+            print(f"{role} {name}: {len(dataset):,} {unit}{suffix}", file=sys.stderr)
+    evaluator: RetrievalEvaluator | None = None  # the last checkpoint is saved
+    if dev := options.dev_specs():
+        dev_sets = load_retrieval_specs(dev, split="dev", skip_bad_lines=skip_bad_lines)
+        evaluator = RetrievalEvaluator(dev_sets, name="dev")
+    names = {"data": queries, "parallel": parallel, "mono": others, "dev": (), "check_leak": arguments.evaluation}
+    result = train_retrieval(
+        arguments.recipe,
+        RetrievalSources(queries=queries, parallel=parallel, others=others),
+        arguments.out,
+        model=arguments.model,
+        tiny=arguments.tiny,
+        evaluator=evaluator,
+        evaluation=arguments.evaluation,
+        on_leak=arguments.on_leak,
+        resume=options.resume,
+        overwrite=options.overwrite,
+        command=arguments.command,
+        provenance=_sources(options, names),
+        load_options=arguments.load_options,
     )
-    text = {"data": sources.queries, "parallel": sources.parallel, "mono": sources.others}
-    for role, parts in text.items():
-        for label, part in parts.items():
-            negatives = len(negative_columns(part.column_names))
-            more = f", each with {negatives} hard negatives" if negatives else ""
-            unit = "sentences" if role == "mono" else "pairs"
-            print(f"{'queries' if role == 'data' else role} {label}: {len(part):,} {unit}{more}", file=sys.stderr)
-    if dev := options.dev_specs():  # otherwise the last checkpoint is saved
-        arguments["evaluator"] = RetrievalEvaluator(load_retrieval_specs(dev, split="dev", **skip), name="dev")
-    arguments["provenance"] = _sources(options, {**text, "dev": (), "check_leak": arguments["evaluation"]})
-    return _summary(train_retrieval(sources=sources, **arguments), "MRR@100")
+    return _summary(result, "MRR@100")
+
+
+@dataclass(frozen=True)
+class RankingPairs:
+    """Labeled pairs that a cross-encoder is trained and evaluated on.
+
+    Attributes:
+        rows: Number of training pairs, before they are put together into stages.
+        stages: Pairs of each stage.
+        pools: Queries with the passages to rank, for development; ``None``: none.
+    """
+
+    rows: int
+    stages: Sequence[Dataset]
+    pools: Sequence[CandidatePool] | None
+
+
+def _read_ranking_pairs(
+    recipe: CrossEncoderRecipe, options: TrainOptions, context: typer.Context, *, fewest_dev: int
+) -> RankingPairs:
+    """Read the data of a cross-encoder, in the form that the recipe's strategy takes."""
+    from st_xling.data.reranking.specs import load_pair_specs, load_xpi_specs
+    from st_xling.data.reranking.strategies import STRATEGIES
+    from st_xling.training.reranker import XPI
+
+    dev = options.dev_specs()
+    negatives_per_positive = recipe.negatives.per_positive
+    if recipe.strategy == XPI:
+        Given.of(context).refuse(("dev_share", "test_share"), "xpi reads parallel text, of which 2 % is held out")
+        xpi_data = load_xpi_specs(
+            options.data,
+            size=recipe.sentences.size,
+            skip_bad_lines=options.skip_bad_lines,
+            dev=dev or None,
+            negatives_per_positive=negatives_per_positive,
+            fewest_dev=fewest_dev,
+        )
+        pools = None if dev == [] else xpi_data.dev
+        return RankingPairs(len(xpi_data.train), [xpi_data.train], pools)
+    Given.of(context).refuse(("skip_bad_lines",), "questions with passages are read whole")
+    # Not the recipe's seed for the shares: what is held out stays the same, whatever the seed of the training.
+    dev_share = 0.0 if dev == [] else options.dev_share
+    data = load_pair_specs(
+        options.data,
+        dev=dev or None,
+        negatives_per_positive=negatives_per_positive,
+        fewest_dev=fewest_dev,
+        **opts.given(dev_share=dev_share, test_share=options.test_share),
+    )
+    stages = STRATEGIES[recipe.strategy](data.train, seed=recipe.arguments.seed)
+    return RankingPairs(len(data.train), stages, data.dev)
 
 
 def _train_cross_encoder(recipe: str, options: TrainOptions, context: typer.Context) -> str:
     from st_xling.data.holdout import FEWEST_PAIRS
-    from st_xling.data.reranking.specs import load_pair_specs, load_xpi_specs
-    from st_xling.data.reranking.strategies import STRATEGIES
     from st_xling.evaluation import RerankingEvaluator
-    from st_xling.training.reranker import XPI, load_cross_encoder_recipe, train_cross_encoder
+    from st_xling.training.reranker import load_cross_encoder_recipe, train_cross_encoder
 
-    arguments = _arguments(load_cross_encoder_recipe, recipe, options, context)
-    loaded, dev = arguments["recipe"], options.dev_specs()
-    # A share that was asked for is held out however few queries it is.
-    fewest = FEWEST_PAIRS if dev is None and options.dev_share is None else 0
-    reading: dict[str, Any] = {"dev": dev or None, "negatives_per_positive": loaded.negatives.per_positive}
-    reading["fewest_dev"] = fewest
-    if loaded.strategy == XPI:
-        Given.of(context).refuse(("dev_share", "test_share"), "xpi reads parallel text, of which 2 % is held out")
-        pairs = load_xpi_specs(
-            options.data, size=loaded.sentences.size, skip_bad_lines=options.skip_bad_lines, **reading
-        )
-        rows, stages, pools = len(pairs.train), [pairs.train], None if dev == [] else pairs.dev
-    else:
-        Given.of(context).refuse(("skip_bad_lines",), "questions with passages are read whole")
-        # Not the recipe's seed: what is held out stays the same, whatever the seed of the training.
-        shares = opts.given(dev_share=0.0 if dev == [] else options.dev_share, test_share=options.test_share)
-        data = load_pair_specs(options.data, **reading, **shares)
-        stages = STRATEGIES[loaded.strategy](data.train, seed=loaded.arguments.seed)
-        rows, pools = len(data.train), data.dev
-    if fewest and not pools:
+    arguments = _common_arguments(load_cross_encoder_recipe, recipe, options, context)
+    loaded = arguments.recipe
+    # A share that the user chose is held out however few queries it is.
+    holds_out_by_default = options.dev_specs() is None and options.dev_share is None
+    fewest_dev = FEWEST_PAIRS if holds_out_by_default else 0
+    pairs = _read_ranking_pairs(loaded, options, context, fewest_dev=fewest_dev)
+    pools = pairs.pools
+    if fewest_dev and not pools:
         _say_no_development("queries")
-    print(f"{loaded.name}: {rows:,} pairs, {len(pools or ()):,} queries for development", file=sys.stderr)
-    arguments["provenance"] = _sources(options, {"data": (), "dev": (), "check_leak": arguments["evaluation"]})
-    arguments["evaluator"] = RerankingEvaluator(pools, name="dev") if pools else None
-    return _summary(train_cross_encoder(stages=stages, **arguments), "acc@1")
+    print(f"{loaded.name}: {pairs.rows:,} pairs, {len(pools or ()):,} queries for development", file=sys.stderr)
+    evaluator = RerankingEvaluator(pools, name="dev") if pools else None
+    result = train_cross_encoder(
+        loaded,
+        pairs.stages,
+        arguments.out,
+        model=arguments.model,
+        tiny=arguments.tiny,
+        evaluator=evaluator,
+        evaluation=arguments.evaluation,
+        on_leak=arguments.on_leak,
+        resume=options.resume,
+        overwrite=options.overwrite,
+        command=arguments.command,
+        provenance=_sources(options, {"data": (), "dev": (), "check_leak": arguments.evaluation}),
+        load_options=arguments.load_options,
+    )
+    return _summary(result, "acc@1")
 
 
 def _read_data(options: TrainOptions) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -695,17 +894,21 @@ def _sources(options: TrainOptions, names: Mapping[str, Iterable[str]]) -> list[
     from st_xling.data.read import parse_data_spec
     from st_xling.data.spec import paired_languages
 
-    sources = []
-    for name, sets in names.items():
-        specs, left = [spec for spec in getattr(options, name) if spec != "none"], list(sets)
+    sources: list[dict[str, Any]] = []
+    for name, set_names in names.items():
+        specs = [spec for spec in getattr(options, name) if spec != "none"]
+        remaining = list(set_names)
         # A phrasebook gives a set for each of its languages, other specs of several are one set.
-        counts = [
-            len(paired_languages(parse_data_spec(spec))) if spec.startswith("phrasebook") else 1 for spec in specs
-        ]
+        counts: list[int] = []
+        for spec in specs:
+            is_phrasebook = spec.startswith("phrasebook")
+            count = len(paired_languages(parse_data_spec(spec))) if is_phrasebook else 1
+            counts.append(count)
         if len(specs) == 1:
-            counts = [len(left)]
-        known = sum(counts) == len(left)
+            counts = [len(remaining)]
+        is_certain = sum(counts) == len(remaining)
         for spec, count in zip(specs, counts):
-            sources.append({"option": name, "spec": spec, "names": left[:count] if known else []})
-            left = left[count:]
+            names_of_spec = remaining[:count] if is_certain else []
+            sources.append({"option": name, "spec": spec, "names": names_of_spec})
+            remaining = remaining[count:]
     return sources

@@ -433,6 +433,7 @@ def fit_trainer(trainer: GuardedTrainer, folder: RunFolder, checkpoint: Path | N
     """Train, from ``checkpoint`` if there is one; ``name`` labels the progress bar."""
     run_trainer(trainer, folder, checkpoint, name=name)
     state = trainer.state
+    vocabulary_head = trainer.saved_head if isinstance(trainer, CrossLingualTrainer) else None
     return TrainingResult(
         model=trainer.model,
         folder=folder.path,
@@ -441,7 +442,7 @@ def fit_trainer(trainer: GuardedTrainer, folder: RunFolder, checkpoint: Path | N
         history=state.log_history,
         best=state.best_metric,
         development=development_score(state.best_metric, trainer.evaluator),
-        vocabulary_head=trainer.saved_head if isinstance(trainer, CrossLingualTrainer) else None,
+        vocabulary_head=vocabulary_head,
     )
 
 
