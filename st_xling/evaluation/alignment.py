@@ -46,7 +46,7 @@ def alignment_scores(found: Sequence[WordLinks], gold: Sequence[GoldLinks | Word
 
     Args:
         found: ``A``, the links of each pair.
-        gold: Of each pair its :class:`GoldLinks` (``S`` and ``P``), or links that are all sure.
+        gold: The :class:`GoldLinks` (``S`` and ``P``) of each pair, or links that are all sure.
 
     Returns:
         ``precision``, ``recall``, ``f1`` and ``error_rate``, of which lower is better; fractions in [0, 1].

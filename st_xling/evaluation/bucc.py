@@ -346,9 +346,9 @@ def _index_corpus(corpus: BuccCorpus | CorpusTexts, name: str) -> IndexedCorpus:
 
 
 def _folder_name(path: Path) -> str:
-    """Return the name of a folder of corpora, whose layout alone does not make it BUCC's."""
+    """Return the name of a folder of corpora: text of one's own may have the same layout as BUCC's."""
     folder = path.resolve() if path.is_dir() else path.resolve().parent
-    # A folder of one language pair, such as bucc2018/de-en, says too little alone.
+    # The name of a folder of one language pair, such as bucc2018/de-en, does not name the data.
     return f"{folder.parent.name}/{folder.name}" if split_pair(folder.name) else folder.name
 
 
@@ -359,9 +359,9 @@ def _make_phrases(pair: str, split: str, *, size: int, gold: int, seed: int) -> 
 
 
 def publishable_thresholds(evaluator: BuccEvaluator, result: BuccResult) -> dict[str, PublishedThreshold]:
-    """Return thresholds to publish with the model, and what they yielded on the split that was evaluated.
+    """Return thresholds to publish with the model, and their figures on the split that was evaluated.
 
-    A warning names pairs whose threshold is not to be published: it was tuned on the gold that it was evaluated by, it
+    A warning names pairs whose threshold must not be published: it was tuned on the gold that it was evaluated by, it
     keeps nothing, or the pair is not two language codes.
 
     Args:

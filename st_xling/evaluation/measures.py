@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 
 from st_xling.mining.thresholds import Threshold, best_threshold, precision_recall_f1
 
-#: Draws held in memory at a time.
+#: Maximum number of draws in memory at a time.
 AT_ONCE = 2**22
 
-#: Ranks that count in nDCG.
+#: Number of ranks that count in nDCG.
 NDCG_AT = 10
 
 #: Measures of mined pairs.

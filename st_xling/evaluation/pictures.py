@@ -138,8 +138,8 @@ def draw_cosines(
         axes.set_title(_drawable(title), fontsize=11)
         image = axes.imshow(cosines, vmin=0.0, vmax=1.0, cmap="magma")
         axes.set_xticks(range(len(numbers)), numbers, fontsize=8)
-        is_first = axes is axes_of_panels[0]
-        axes.set_yticks(range(len(numbers)), row_labels if is_first else numbers, fontsize=8)
+        y_labels = row_labels if axes is axes_of_panels[0] else numbers
+        axes.set_yticks(range(len(numbers)), y_labels, fontsize=8)
         axes.set_xlabel(languages[1], fontsize=9)
         axes.tick_params(length=0)
     axes_of_panels[0].set_ylabel(languages[0], fontsize=9)
@@ -200,10 +200,10 @@ def score_histogram(pairs: EvaluatedPairs, *, bins: int = _BINS) -> dict[str, An
 def draw_results(folder: Path, evaluations: Sequence[tuple[str, SavedResults]]) -> None:
     """Draw saved results into a model's folder: measures by language, and scores of mined pairs.
 
-    A picture of results that are no longer there is removed.
+    A picture of results that no longer exist is removed.
 
     Args:
-        folder: Of the model.
+        folder: Folder of the model.
         evaluations: Titles, with the results.
     """
     if not has_matplotlib():

@@ -121,12 +121,9 @@ def postprocess(
         steps: normalization.Postprocessing | None = None
         result = encoder
         if has_steps or not int8:  # without any, fitting raises an error
-            languages: list[str] = []
-            for code, rows in vectors.items():
-                languages += [code] * len(rows)
             steps = normalization.fit_postprocessing(
                 torch.cat([*vectors.values()]),
-                languages,
+                _languages_of_rows(vectors),
                 center=centering,
                 remove_languages=remove_languages,
                 whiten=whiten,
@@ -180,6 +177,14 @@ def _texts_by_language(datasets: Iterable[Dataset]) -> dict[str, list[str]]:
             for text, code in zip(dataset[side][:], dataset[f"{side}_language"][:]):
                 texts.setdefault(code, []).append(text)
     return texts
+
+
+def _languages_of_rows(vectors: Mapping[str, torch.Tensor]) -> list[str]:
+    """Return the language of each row of all vectors, one language after the other."""
+    codes: list[str] = []
+    for code, rows in vectors.items():
+        codes += [code] * len(rows)
+    return codes
 
 
 def _encode_stages(

@@ -88,7 +88,7 @@ class SavedResults:
         data = self.parts.get("data", "")
         if "@" in data:
             name = data.rpartition("@")[0]
-        elif _DIGITS.fullmatch(data):  # digits alone: nobody named the data
+        elif _DIGITS.fullmatch(data):  # only digits: nobody named the data
             name = ""
         else:
             name = data
@@ -96,10 +96,10 @@ class SavedResults:
 
 
 def save_results(folder: str | Path, saved: SavedResults) -> Path:
-    """Add an evaluation to those of a model; one of the same task and signature is replaced, all else stays.
+    """Add an evaluation to those of a model; one of the same task and signature is replaced, the others stay.
 
     Args:
-        folder: Of the model.
+        folder: Folder of the model.
         saved: The evaluation.
     Returns:
         The file.

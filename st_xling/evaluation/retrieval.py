@@ -64,11 +64,11 @@ class LanguageBias:
 
     Attributes:
         own_share: Share of hits in the query's language among as many relevant hits as it has relevant passages in its
-            language: 1 where all of these come before any other, whatever lies between. In [0, 1].
+            language: 1 if all of these come before any other relevant hit. In [0, 1].
         own_first: Share of queries whose best-ranked relevant passage is in their language.
-        expected: What both would be without bias: the share of the query's language among its relevant passages.
-        n_queries: Queries that count.
-        n_not_found: Those of them without a relevant hit; they are ignored in ``own_share`` and ``own_first``.
+        expected: Value of both without bias: the share of the query's language among its relevant passages.
+        n_queries: Number of queries that count.
+        n_not_found: Number of these without a relevant hit; they are ignored in ``own_share`` and ``own_first``.
     """
 
     own_share: float
@@ -87,7 +87,7 @@ def language_bias(
     relevant. Irrelevant passages do not count, so a language whose passages are all ranked high gains nothing.
 
     Args:
-        queries: Of a mixed pool.
+        queries: Queries of a mixed pool.
         rankings: Query id → hits, best first.
         languages: Passage id → language.
     Returns:

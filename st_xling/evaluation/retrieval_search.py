@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 #: Query id → ids and scores of passages, best first.
 Rankings = dict[str, list[tuple[str, float]]]
 
-#: Scores of a chunk of passages for all queries, and passages of a chunk, held at a time.
+#: Maximum number of scores of a chunk of passages for all queries, which are in memory at a time.
 CHUNK_SCORES = 2**23
+#: Maximum number of passages of a chunk.
 CHUNK_PASSAGES = 8192
 
 # Thai, Lao, Burmese, Khmer, kana, Han; and Hangul, which has spaces, but whose particles grow on to its words. Lucene's

@@ -404,7 +404,7 @@ def load_english_pairs(
         ``tatoeba`` (``tatoeba-500-seed0`` for a sample), ``phrasebook-test``, or the files' names.
     Raises:
         ValueError: Text of two languages of which neither is English, or without known languages; a language that
-            comes twice or is asked for and not there.
+            comes twice, or that is in ``languages`` and not in the text.
         FileNotFoundError, ValueError: As ``read_tatoeba`` and ``load_data_specs``.
     """
     names = [str(spec) for spec in specs]

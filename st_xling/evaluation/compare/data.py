@@ -43,7 +43,7 @@ class ComparisonData:
         mining: Language pair → the corpora that are evaluated, and those that give the threshold.
         pool: Sets whose passages are searched as one.
         name: Name of the data, for signatures.
-        missing: What cannot be compared, and why.
+        missing: Tasks and languages that cannot be compared, with the reasons.
         seed: Seed of samples and of generated text.
     """
 

@@ -19,7 +19,18 @@ import numpy as np
 from st_xling._version import __version__
 from st_xling.data.spec import SpecOption, integer_at_least, read_options, split_options, unique_name
 from st_xling.evaluation.compare.data import ComparisonData
-from st_xling.evaluation.compare.statistics import ALPHA, MEAN, ItemResults, compare_values, holm, rank_label
+from st_xling.evaluation.compare.statistics import (
+    ALPHA,
+    MEAN,
+    ItemResults,
+    LabelValues,
+    Measure,
+    MeasureContent,
+    PairedTest,
+    compare_values,
+    holm,
+    rank_label,
+)
 from st_xling.evaluation.compare.tasks import COMPARISON_TASKS, ComparisonTask, LabelResults, Session, measure_speed
 from st_xling.models import load_encoder
 from st_xling.models.sidecar import model_fingerprint
@@ -67,6 +78,48 @@ class ModelFacts(TypedDict):
     sha8: str
     options: dict[str, str]
     search: dict[str, str]
+
+
+class TaskContent(TypedDict):
+    """Results of a task, as the report has them.
+
+    Attributes:
+        title: Title in tables.
+        what: Description of the measured ability, in a sentence.
+        labels: Languages, or the label of all items.
+        overall: The label that sums them up.
+        measures: The first sums the task up; others explain it.
+        signatures: Model → signature.
+    """
+
+    title: str
+    what: str
+    labels: list[str]
+    overall: str
+    measures: list[MeasureContent]
+    signatures: dict[str, str]
+
+
+class ComparisonContent(TypedDict):
+    """Everything that the report has.
+
+    Attributes:
+        models: The compared models.
+        tasks: Name → results.
+        not_compared: What could not be compared, and the reasons.
+        tests: Number of all tests.
+        swaps: Random swaps of each test.
+        samples: Samples of the bootstrap.
+        signature: Signature of the comparison.
+    """
+
+    models: list[ModelFacts]
+    tasks: dict[str, TaskContent]
+    not_compared: list[str]
+    tests: int
+    swaps: int
+    samples: int
+    signature: str
 
 
 @dataclass(frozen=True)
@@ -252,20 +305,17 @@ def _compute_content(
     data: ComparisonData,
     missing: list[str],
     samples: int,
-) -> dict[str, Any]:
+) -> ComparisonContent:
     """Compute values, tests and orders from the results, task → model → language → items."""
     n_tests = sum(_count_tests(tasks[name], results_of_task) for name, results_of_task in results.items())
     swaps = max(_SWAPS, _SWAPS_PER_TEST * n_tests)
-    contents: dict[str, Any] = {}
+    contents: dict[str, TaskContent] = {}
     for name, results_of_task in results.items():
-        content = _describe_task(name, tasks[name], models, [*next(iter(results_of_task.values()))], data)
+        labels = [*next(iter(results_of_task.values()))]
+        contents[name] = _describe_task(name, tasks[name], models, labels, data)
         for measure in tasks[name].measures:
             values, comparisons = compare_values(measure, results_of_task, seed=data.seed, samples=samples, swaps=swaps)
-            measure_content = {**measure._asdict(), "values": values}
-            if comparisons:
-                measure_content["comparisons"] = comparisons
-            content["measures"].append(measure_content)
-        contents[name] = content
+            contents[name]["measures"].append(_describe_measure(measure, values, comparisons))
     _rank_models(contents)
     signature = sign(
         "compare",
@@ -296,19 +346,22 @@ def _count_tests(task: ComparisonTask, results: Mapping[str, LabelResults]) -> i
 
 def _describe_task(
     name: str, task: ComparisonTask, models: Sequence[ModelFacts], labels: list[str], data: ComparisonData
-) -> dict[str, Any]:
+) -> TaskContent:
     """Return the content of a task, still without measures."""
+    repeats = data.repeats if task.needs == "pairs" else None
+    data_digest = data.sha8.get(task.needs) or sha8(data.sha8)
     signatures: dict[str, str] = {}
     for model in models:
+        options = model["search"] if task.needs == "pool" else model["options"]
         signatures[model["name"]] = sign(
             "compare",
             task=name,
             languages=labels,
             **task.parts,
-            repeats=data.repeats if task.needs == "pairs" else None,
+            repeats=repeats,
             seed=data.seed,
-            data=f"{data.name}@{data.sha8.get(task.needs) or sha8(data.sha8)}",
-            model=model["search"] if task.needs == "pool" else model["options"],
+            data=f"{data.name}@{data_digest}",
+            model=options,
         )
     return {
         "title": task.title,
@@ -320,10 +373,30 @@ def _describe_task(
     }
 
 
-def _rank_models(contents: Mapping[str, Any]) -> None:
+def _describe_measure(
+    measure: Measure, values: dict[str, LabelValues], comparisons: list[PairedTest]
+) -> MeasureContent:
+    """Return the content of a measure, still without an order of the models."""
+    content: MeasureContent = {
+        "name": measure.name,
+        "top": measure.top,
+        "bottom": measure.bottom,
+        "higher": measure.higher,
+        "unit": measure.unit,
+        "decimals": measure.decimals,
+        "tested": measure.tested,
+        "interval": measure.interval,
+        "values": values,
+    }
+    if comparisons:
+        content["comparisons"] = comparisons
+    return content
+
+
+def _rank_models(contents: Mapping[str, TaskContent]) -> None:
     """Correct the p-values of all tests together, and add the order that they allow to each tested measure."""
-    tested: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    comparisons: list[dict[str, Any]] = []
+    tested: list[tuple[TaskContent, MeasureContent]] = []
+    comparisons: list[PairedTest] = []
     for content in contents.values():
         for measure in content["measures"]:
             if "comparisons" in measure:
@@ -343,11 +416,10 @@ class ComparisonReport:
     """The result of :func:`compare_models`: as a table, and as a page of HTML without scripts, fonts or network.
 
     Attributes:
-        content: What JSON gets: ``models``, ``tasks`` with values, comparisons and orders, ``not_compared``, and the
-            settings.
+        content: Models, tasks with values, tests and orders, and settings, as they are written as JSON.
     """
 
-    content: dict[str, Any]
+    content: ComparisonContent
 
     @property
     def signature(self) -> str:
@@ -365,7 +437,7 @@ class ComparisonReport:
             for measure in task["measures"]:
                 title = f"{task['title']}: {measure['name']}"
                 values = [format_value(measure, measure["values"][name][task["overall"]]) for name in names]
-                order = measure.get("ranking", {}).get("text", "")
+                order = measure["ranking"]["text"] if "ranking" in measure else ""
                 rows.append([title, *values, order][: len(head)])
                 for test in measure.get("comparisons", ()):
                     if test["label"] == task["overall"]:
@@ -392,7 +464,7 @@ class ComparisonReport:
         environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
         template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
         names = [model["name"] for model in self.content["models"]]
-        tested: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        tested: list[tuple[TaskContent, MeasureContent]] = []
         for task in self.content["tasks"].values():
             tested += [(task, measure) for measure in task["measures"] if "comparisons" in measure]
         return template.render(
@@ -415,19 +487,19 @@ def _format_options(options: Mapping[str, str]) -> str:
     return "".join(f", {name.replace('_', ' ')} {value!r}" for name, value in options.items())
 
 
-def _count_items(measure: Mapping[str, Any], labels: Iterable[str]) -> list[int]:
+def _count_items(measure: MeasureContent, labels: Iterable[str]) -> list[int]:
     """Return the number of items of each label, which is the same for all models."""
     values = next(iter(measure["values"].values()))
     return [values[label][3] for label in labels]
 
 
-def _main_measures(task: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _main_measures(task: TaskContent) -> list[MeasureContent]:
     """Return the first measure of a task, which sums it up, and the others by which models are tested."""
     first, *others = task["measures"]
     return [first, *(measure for measure in others if measure["tested"])]
 
 
-def format_value(measure: Mapping[str, Any], value: Sequence[float], sign: str = "") -> str:
+def format_value(measure: MeasureContent, value: Sequence[float], sign: str = "") -> str:
     """Format a value with the ends of its interval; ``sign="+"`` shows the sign of each number, as of a difference."""
     factor = 100 if measure["unit"] == "%" else 1
     numbers = [f"{factor * number:{sign},.{measure['decimals']}f}" for number in value[:3]]
@@ -435,13 +507,13 @@ def format_value(measure: Mapping[str, Any], value: Sequence[float], sign: str =
     return f"{point} [{low}, {high}]" if measure["interval"] else point
 
 
-def format_difference(measure: Mapping[str, Any], test: Mapping[str, Any]) -> tuple[str, str]:
+def format_difference(measure: MeasureContent, test: PairedTest) -> tuple[str, str]:
     """Format a difference with its interval, and the corrected p."""
     numbers = [test["difference"], test["low"], test["high"]]
     return format_value(measure, numbers, sign="+"), f"{test['p_corrected']:.2g}"
 
 
-def _place_on_line(measure: Mapping[str, Any], label: str) -> list[dict[str, Any]]:
+def _place_on_line(measure: MeasureContent, label: str) -> list[dict[str, Any]]:
     """Place each model's value and interval on a line, in percent of its width."""
     triples = {model: values[label][:3] for model, values in measure["values"].items()}
     numbers = [*chain.from_iterable(triples.values())]

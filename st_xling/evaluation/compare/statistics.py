@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from st_xling.evaluation.measures import AT_ONCE, resample
+
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
 
 MEAN = "mean"
 """Label of the macro average over languages."""
@@ -72,6 +75,72 @@ class ItemResults:
         return len(np.asarray(next(iter(self.columns.values()))))
 
 
+#: Label → value, lower and upper end of its interval, number of items.
+LabelValues: TypeAlias = dict[str, tuple[float, float, float, int]]
+
+
+class PairedTest(TypedDict):
+    """A test of two models by one measure.
+
+    Attributes:
+        label: A language, or :data:`MEAN`.
+        first: Name of the first model.
+        second: Name of the second model.
+        difference: Value of the first model minus that of the second.
+        low: Lower end of the interval of the difference.
+        high: Upper end.
+        p: p-value, two-sided and not corrected.
+        p_corrected: The same, corrected for all tests of the comparison.
+        significant: Whether the corrected p-value is below :data:`ALPHA`.
+    """
+
+    label: str
+    first: str
+    second: str
+    difference: float
+    low: float
+    high: float
+    p: float
+    p_corrected: NotRequired[float]
+    significant: NotRequired[bool]
+
+
+class Ranking(TypedDict):
+    """Order of models.
+
+    Attributes:
+        groups: Lists of models, best first, each model of one better than each of the next.
+        text: The same as text, such as ``"a > b = c"``.
+    """
+
+    groups: list[list[str]]
+    text: str
+
+
+class MeasureContent(TypedDict):
+    """Values and tests of a measure, as the report has them; see :class:`Measure` for the first keys.
+
+    Attributes:
+        values: Model → values.
+        comparisons: Tests, if models are tested by the measure.
+        ranking: Order of the models by the mean.
+        orders: Label → groups of the order, see :class:`Ranking`.
+    """
+
+    name: str
+    top: tuple[str, ...]
+    bottom: tuple[str, ...]
+    higher: bool
+    unit: str
+    decimals: int
+    tested: bool
+    interval: bool
+    values: dict[str, LabelValues]
+    comparisons: NotRequired[list[PairedTest]]
+    ranking: NotRequired[Ranking]
+    orders: NotRequired[dict[str, list[list[str]]]]
+
+
 def compare_values(
     measure: Measure,
     results: Mapping[str, Mapping[str, ItemResults]],
@@ -79,7 +148,7 @@ def compare_values(
     seed: int = 0,
     samples: int = 1000,
     swaps: int = 10000,
-) -> tuple[dict[str, dict[str, tuple[float, float, float, int]]], list[dict[str, Any]]]:
+) -> tuple[dict[str, LabelValues], list[PairedTest]]:
     """Compute values with percentile bootstrap intervals over items, and paired permutation tests.
 
     A test swaps the two models' results of each item at random, and counts how often the difference is then at least as
@@ -93,9 +162,7 @@ def compare_values(
         samples: Samples of the bootstrap.
         swaps: Random swaps of each test.
     Returns:
-        Model → label → value, lower and upper end of its interval, number of items; and a test of each two models for
-        each label: ``label``, ``first`` and ``second`` model, ``difference`` of their values, ``low`` and ``high`` end
-        of its interval, ``p``, which is two-sided and not corrected.
+        Model → values; and a test of each two models for each label, whose p-value is not corrected.
     Source:
         Efron and Tibshirani 1993, "An Introduction to the Bootstrap", section 13.3; Noreen 1989, "Computer-Intensive
         Methods for Testing Hypotheses", chapter 2 (approximate randomization).
@@ -110,49 +177,75 @@ def compare_values(
         tables[label] = np.stack([measure.table(by_language[label]) for by_language in results.values()])
     n_tested = len(models) if measure.tested else 0
     firsts, seconds = np.triu_indices(n_tested, 1)
-
-    def values_and_differences(sums: Sequence[np.ndarray]) -> np.ndarray:
-        """Compute them from sums of each language, *shape:* ``(models, …, 2)``, as ``(models + pairs, …, labels)``."""
-        values = _append_mean([measure.value(sums_of_language) for sums_of_language in sums])
-        return np.concatenate([values, values[firsts] - values[seconds]])
-
-    low = high = points = values_and_differences([table.sum(axis=1) for table in tables.values()])
-    # A language of one item has nothing to resample.
-    sizes = {language.items: len(language) for language in languages.values() if len(language) > 1}
-    if measure.interval and sizes:
-
-        def resampled_values(times: Sequence[np.ndarray]) -> np.ndarray:
-            times_by_items = dict(zip(sizes, times))
-            once = np.ones((len(times[0]), 1))
-            sums = [times_by_items.get(languages[label].items, once) @ table for label, table in tables.items()]
-            return np.moveaxis(values_and_differences(sums), 1, -1)
-
-        low, high = resample([*sizes.values()], resampled_values, samples=samples, seed=seed)
+    # A row for each model, then for each pair of models; in a row a triple for each label.
+    numbers = _values_and_differences(measure, tables, languages, firsts, seconds, samples=samples, seed=seed).tolist()
 
     counts = [len(language) for language in languages.values()]
     counts.append(sum(counts))
-    # A row for each model, then for each pair of models; in a row a triple for each label.
-    numbers = np.stack([points, low, high], axis=-1).tolist()
-    values: dict[str, dict[str, tuple[float, float, float, int]]] = {}
+    values: dict[str, LabelValues] = {}
     for model, triples in zip(models, numbers):
         values[model] = {label: (*triple, count) for label, triple, count in zip(labels, triples, counts)}
-    comparisons: list[dict[str, Any]] = []
+    comparisons: list[PairedTest] = []
     for first, second, triples in zip(firsts, seconds, numbers[len(models) :]):
         tables_of_pair = {label: table[[first, second]] for label, table in tables.items()}
         p_values = _permutation_p(measure, tables_of_pair, languages, seed=seed, swaps=swaps).tolist()
-        for label, (difference, least, most), p in zip(labels, triples, p_values):
+        for label, (difference, low, high), p in zip(labels, triples, p_values):
             comparisons.append(
                 {
                     "label": label,
                     "first": models[first],
                     "second": models[second],
                     "difference": difference,
-                    "low": least,
-                    "high": most,
+                    "low": low,
+                    "high": high,
                     "p": p,
                 }
             )
     return values, comparisons
+
+
+def _values_and_differences(
+    measure: Measure,
+    tables: Mapping[str, np.ndarray],
+    languages: Mapping[str, ItemResults],
+    firsts: np.ndarray,
+    seconds: np.ndarray,
+    *,
+    samples: int,
+    seed: int,
+) -> np.ndarray:
+    """Compute the value of each model and the difference of each pair of models, with the ends of their intervals.
+
+    Args:
+        measure: The measure.
+        tables: Label → summands of each model's items. *Shape:* ``(models, items, 2)`` each
+        languages: Label → results of any model.
+        firsts: Indices of the first models of the pairs.
+        seconds: Indices of the second models of the pairs.
+        samples: Samples of the bootstrap.
+        seed: Seed of the draw.
+    Returns:
+        Value, lower and upper end. *Shape:* ``(models + pairs, labels, 3)``
+    """
+
+    def compute(sums: Sequence[np.ndarray]) -> np.ndarray:
+        """Compute them from sums of each language, *shape:* ``(models, …, 2)``, as ``(models + pairs, …, labels)``."""
+        values = _append_mean([measure.value(sums_of_language) for sums_of_language in sums])
+        return np.concatenate([values, values[firsts] - values[seconds]])
+
+    low = high = points = compute([table.sum(axis=1) for table in tables.values()])
+    # A language of one item has nothing to resample.
+    sizes = {language.items: len(language) for language in languages.values() if len(language) > 1}
+    if measure.interval and sizes:
+
+        def compute_samples(times: Sequence[np.ndarray]) -> np.ndarray:
+            times_by_items = dict(zip(sizes, times))
+            once = np.ones((len(times[0]), 1))
+            sums = [times_by_items.get(languages[label].items, once) @ table for label, table in tables.items()]
+            return np.moveaxis(compute(sums), 1, -1)
+
+        low, high = resample([*sizes.values()], compute_samples, samples=samples, seed=seed)
+    return np.stack([points, low, high], axis=-1)
 
 
 def _append_mean(values: Sequence[np.ndarray]) -> np.ndarray:
@@ -229,16 +322,14 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     return corrected
 
 
-def rank_label(measure: Mapping[str, Any], label: str) -> dict[str, Any]:
+def rank_label(measure: MeasureContent, label: str) -> Ranking:
     """Return the order of models that the tests of one label allow.
 
     A bias below 0, against a language, is not better than one above.
 
     Args:
-        measure: ``values``, ``comparisons`` with ``significant``, and ``higher``.
+        measure: The measure, of which ``values``, ``comparisons`` with ``significant``, and ``higher`` are used.
         label: A language, or :data:`MEAN`.
-    Returns:
-        ``groups``: lists of models, best first, each model of one better than each of the next; and ``text``.
     Example:
         >>> values = {"a": {"deu": [0.9]}, "b": {"deu": [0.8]}}
         >>> test = {"label": "deu", "first": "a", "second": "b", "difference": 0.1, "significant": True}
@@ -254,7 +345,8 @@ def rank_label(measure: Mapping[str, Any], label: str) -> dict[str, Any]:
         is_comparable = measure["higher"] or min(means[first], means[second]) >= 0
         if test["label"] == label and test["significant"] and is_comparable:
             is_first_better = (test["difference"] > 0) == measure["higher"]
-            better.add((first, second) if is_first_better else (second, first))
+            pair = (first, second) if is_first_better else (second, first)
+            better.add(pair)
 
     order = sorted(means, key=lambda model: means[model], reverse=measure["higher"])
     groups = [order[:1]]

@@ -125,7 +125,7 @@ def _is_xsim_error(queries: np.ndarray, corpus: np.ndarray) -> np.ndarray:
 
 def _run_xsim_plus_plus(session: Session) -> LabelResults:
     seed = session.data.seed
-    # Of each language: rows of the drawn pairs, near-translations of their English, and the texts of these.
+    # Rows of each language's drawn pairs, near-translations of their English, and the texts of these.
     rows: dict[str, np.ndarray] = {}
     hard: dict[str, list[HardTranslation]] = {}
     hard_texts: list[list[str]] = []
