@@ -169,35 +169,64 @@ def centered(
     Raises:
         ValueError: For a language without a mean, or if there is no text for the means.
     """
-    from st_xling.data import load_data_specs
     from st_xling.models import normalization
     from st_xling.models.view import with_signed_options
-    from st_xling.utils.signature import sha8
 
-    how, own = options.center, normalization.find_centering(model)
-    if how is None or (how == "none" and own is None):
+    how = options.center
+    saved_centering = normalization.find_centering(model)
+    if how is None or (how == "none" and saved_centering is None):
         return model
     if how == "none":
         return with_signed_options(normalization.apply_centering(model, None), center="none")
     if options.center_text:
-        read = load_data_specs(options.center_text, identify=True)
-        sides = [(part, side) for part in read.values() for side in ("source", "target")]
-        texts = [text for part, side in sides for text in part[side][:]]
-        codes = [code for part, side in sides for code in part[f"{side}_language"][:]]
-        result = normalization.center_by_text(
-            model, texts, codes, CENTERS[how], batch_size=options.batch_size, show_progress_bar=True
-        )
-        where = f"{','.join(read)}@{sha8([[part['source'][:], part['target'][:]] for part in read.values()])}"
-    elif own is not None and (how == "joint" or own.languages):
-        centering = own if how == "language" else normalization.Centering(own.joint, {})
-        result, where = normalization.apply_centering(model, centering), "model"
+        result, source = _center_by_text(model, how, options.center_text, options.batch_size)
+    elif saved_centering is not None and (how == "joint" or saved_centering.languages):
+        centering = saved_centering
+        if how == "joint":
+            centering = normalization.Centering(saved_centering.joint, {})
+        result = normalization.apply_centering(model, centering)
+        source = "model"
     else:
         raise ValueError(f"--center {how} needs text for the means; name it with --center-text xx-yy=PATH.")
-    # A language without a mean of its own would silently be centered by the joint one.
-    wanted = {UNKNOWN if code is None else code for code in languages}
-    lacking = [code for code in wanted if match_language(code, normalization.language_routes(result)) is None]
-    if lacking and how == "language":
-        raise ValueError(
-            f"--center language needs a mean for each language: {where} has none for {', '.join(sorted(lacking))}."
-        )
-    return with_signed_options(result, center=f"{how}@{where}")
+    if how == "language":
+        # A language without a mean would silently be centered by the joint one.
+        codes = {UNKNOWN if code is None else code for code in languages}
+        routes = normalization.language_routes(result)
+        lacking = sorted(code for code in codes if match_language(code, routes) is None)
+        if lacking:
+            raise ValueError(
+                f"--center language needs a mean for each language: {source} has none for {', '.join(lacking)}."
+            )
+    return with_signed_options(result, center=f"{how}@{source}")
+
+
+def _center_by_text(
+    model: SentenceTransformer, how: CenterBy, specs: list[str], batch_size: int | None
+) -> tuple[SentenceTransformer, str]:
+    """Center a model by the means of parallel text.
+
+    Args:
+        model: An encoder.
+        how: One mean, or one for each language.
+        specs: Specs of the text.
+        batch_size: Maximum batch size.
+
+    Returns:
+        The centered model, and the name of the text in signatures.
+    """
+    from st_xling.data import load_data_specs
+    from st_xling.models import normalization
+    from st_xling.utils.signature import sha8
+
+    data = load_data_specs(specs, identify=True)
+    texts: list[str] = []
+    codes: list[str] = []
+    for pairs in data.values():
+        for side in ("source", "target"):
+            texts += pairs[side][:]
+            codes += pairs[f"{side}_language"][:]
+    result = normalization.center_by_text(
+        model, texts, codes, CENTERS[how], batch_size=batch_size, show_progress_bar=True
+    )
+    content = [[pairs["source"][:], pairs["target"][:]] for pairs in data.values()]
+    return result, f"{','.join(data)}@{sha8(content)}"

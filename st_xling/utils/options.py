@@ -50,7 +50,14 @@ PairFormat = Literal["tsv", "jsonl", "tmx"]
 #: Format of aligned documents.
 AlignmentFormat = Literal["tsv", "jsonl", "tmx", "vecalign"]
 
-_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text", type(None): "null (None)"}
+#: Types of options as messages name them.
+_TYPE_WORDS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    type(None): "null (None)",
+}
 
 
 def check_number(name: str, value: float | None, *, least: float | None = None, allow_infinity: bool = False) -> None:
@@ -91,7 +98,8 @@ def check_listed(name: str, value: Any, kind: type, instead: str) -> None:
         kind: Class of the elements.
         instead: What to pass.
     """
-    if isinstance(value, (str, bytes, Mapping)) or not (hasattr(value, "__len__") and hasattr(value, "__getitem__")):
+    is_sequence = hasattr(value, "__len__") and hasattr(value, "__getitem__")
+    if not is_sequence or isinstance(value, (str, bytes, Mapping)):
         raise TypeError(f"{name} must be a list of {kind.__name__}: got {type(value).__name__}; pass {instead}.")
     for element in itertools.islice(value, 1):
         if not isinstance(element, kind):
@@ -158,11 +166,13 @@ def check_choice(name: str, value: Any, choices: Any) -> None:
         raise ValueError(f"{name} must be one of {', '.join(choices)}: got {value!r}.")
 
 
-def nearest_name(key: str, known: Iterable[str]) -> str:
+def nearest_name(key: str, valid_keys: Iterable[str]) -> str:
     """Return the end of an error message: the valid key closest to ``key``, or all of them."""
-    known = list(known)
-    close = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else f"; it is one of {', '.join(known)}"
+    keys = list(valid_keys)
+    close = difflib.get_close_matches(key, keys, n=1, cutoff=0.5)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; it is one of {', '.join(keys)}"
 
 
 def check_option(value: Any, hint: Any, name: str) -> None:
@@ -171,26 +181,28 @@ def check_option(value: Any, hint: Any, name: str) -> None:
     Checked are numbers, booleans, text and ``Literal`` choices.
     """
     kinds = kinds_of(hint)
-    if not all(get_origin(kind) is Literal or kind in _WORDS for kind in kinds):
+    if not all(get_origin(kind) is Literal or kind in _TYPE_WORDS for kind in kinds):
         return
     from huggingface_hub.dataclasses import type_validator
 
     try:
         type_validator(name, value, hint)
     except TypeError as error:
-        choices = (f"one of {', '.join(map(repr, get_args(kind)))}" for kind in kinds if kind not in _WORDS)
-        expected = [*choices, *(_WORDS[kind] for kind in kinds if kind in _WORDS)]
-        raise ValueError(f"{name} must be {' or '.join(expected)}: got {value!r}.") from error
+        choices = [f"one of {', '.join(map(repr, get_args(kind)))}" for kind in kinds if kind not in _TYPE_WORDS]
+        types_in_words = [_TYPE_WORDS[kind] for kind in kinds if kind in _TYPE_WORDS]
+        raise ValueError(f"{name} must be {' or '.join(choices + types_in_words)}: got {value!r}.") from error
 
 
 def kinds_of(hint: Any) -> tuple[Any, ...]:
-    """The members of a union, or the hint itself."""
-    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    """Return the members of a union, or the hint itself."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return get_args(hint)
+    return (hint,)
 
 
 @functools.cache
 def option_hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """The annotations of a function's options; none where some are names that only a type checker sees."""
+    """Return the annotations of a function's options; none where some are names that only a type checker sees."""
     try:
         return get_type_hints(function)
     except NameError:
@@ -198,7 +210,7 @@ def option_hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def require(package: str, purpose: str, *, extra: str = "retrieval") -> Any:
-    """The package, or ``ValueError`` that tells how to install it.
+    """Import a package, or raise ``ValueError`` that tells how to install it.
 
     Args:
         package: Its import name, such as ``"ir_measures"``.
@@ -242,8 +254,10 @@ def check_device(name: str) -> None:
     try:
         torch.zeros(1, device=torch.device(name))
     except Exception as error:  # AssertionError, RuntimeError or NotImplementedError, by device
-        there = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
-        there += ["mps"] if torch.backends.mps.is_available() else []
+        devices = ["cpu"]
+        devices += [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+        if torch.backends.mps.is_available():
+            devices.append("mps")
         raise ValueError(
-            f"device must be one of this machine's ({', '.join(there)}): got {name!r} ({first_line(error)})."
+            f"device must be one of this machine's ({', '.join(devices)}): got {name!r} ({first_line(error)})."
         ) from error
