@@ -6,10 +6,10 @@ import json
 import logging
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
@@ -39,14 +39,28 @@ def print_results(context: typer.Context, name: str, content: Any, signature: st
     write_results(context, {name: content, "signature": signature})
 
 
-def print_report(context: typer.Context, report: Any, summary: str) -> None:
+class FileReport(Protocol):
+    """Report of a command that writes files."""
+
+    @property
+    def signature(self) -> str:
+        """How the files were made."""
+
+    def lines(self) -> Iterable[str]:
+        """Return what is printed."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what ``--json`` writes."""
+
+
+def print_report(context: typer.Context, report: FileReport, summary: str) -> None:
     """Print the lines of a report and its signature, and write it as JSON.
 
     ``print`` writes to stderr if stdout has the results.
     """
     out = context.params["out"]
     print(*report.lines(), f"{summary}: {out}", report.signature, sep="\n")
-    content = {str(context.info_name): report.as_dict(), "signature": report.signature}
+    content: dict[str, Any] = {str(context.info_name): report.as_dict(), "signature": report.signature}
     if context.params["json"]:
         content["command"] = shown_command(context.obj.line)
     write_results(context, content)
@@ -66,7 +80,8 @@ def resumable(can_resume: bool = True) -> Iterator[None]:
 @contextmanager
 def output(context: typer.Context, out: str, work: str | None) -> Iterator[Any]:
     """Return ``--out`` as the library takes it; when the block is interrupted, tell how to resume."""
-    with resumable(out != "-" or work is not None):
+    has_work_folder = out != "-" or work is not None
+    with resumable(has_work_folder):
         yield file_or_stdout(context, out)
 
 
