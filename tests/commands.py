@@ -35,9 +35,14 @@ def parse(line: str | list[str]) -> dict[str, Any]:
 def command_lines(text: str) -> list[str]:
     """Return the lines of a shell, continued ones joined."""
     joined = re.sub(r"\\\n\s*", "", text)
-    return [part.strip() for line in joined.splitlines() for part in line.split("&&") if part.strip()]
+    commands: list[str] = []
+    for line in joined.splitlines():
+        commands += [command.strip() for command in line.split("&&")]
+    return [command for command in commands if command]
 
 
 def examples(text: str | None = None) -> list[str]:
     """Return the command lines of a help, by default of that of all commands."""
-    return [line for line in command_lines(HELP if text is None else text) if line.startswith("st-xling ")]
+    if text is None:
+        text = HELP
+    return [line for line in command_lines(text) if line.startswith("st-xling ")]

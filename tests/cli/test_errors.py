@@ -50,8 +50,9 @@ ERRORS = {
 
 
 def words_of(command: str) -> list[str]:
-    head, _, rest = command.partition(" ")
-    return shlex.split(f"{RECIPES.get(head, head)} {rest}")
+    """Return the words of a command whose first word may be a key of ``RECIPES``."""
+    first, _, others = command.partition(" ")
+    return shlex.split(f"{RECIPES.get(first, first)} {others}")
 
 
 @pytest.fixture(scope="module")
@@ -81,14 +82,19 @@ def test_an_error_is_one_line(
     monkeypatch.chdir(tmp_path)
     for path in inputs.iterdir():
         Path(path.name).symlink_to(path)
-    before = {path.name for path in tmp_path.iterdir()} | {"cache", "out.work"}  # what took time is kept
+    names_before = {path.name for path in tmp_path.iterdir()}
     words = words_of(command)
-    assert main([*words, "--out", "out"] if words[0] == "train" else words) == 2
+    if words[0] == "train":
+        words += ["--out", "out"]
+    assert main(words) == 2
     out, err = capfd.readouterr()
-    assert out == "" and "Traceback" not in err
+    assert out == ""
+    assert "Traceback" not in err
     errors = [line for line in err.splitlines() if line.startswith("st-xling: error: ")]
-    assert len(errors) == 1 and ERRORS[command] in err[err.index(errors[0]) :]
-    assert {path.name for path in tmp_path.iterdir()} <= before
+    assert len(errors) == 1
+    assert ERRORS[command] in err[err.index(errors[0]) :]
+    # Results that took time are kept.
+    assert {path.name for path in tmp_path.iterdir()} <= names_before | {"cache", "out.work"}
 
 
 @pytest.mark.parametrize(
@@ -111,5 +117,6 @@ def test_a_typo_is_told_before_torch_is_imported(words: str, fact: str, tmp_path
     code = "import sys; from st_xling.cli import main; print(main(sys.argv[1:]), 'torch' in sys.modules)"
     child = [sys.executable, "-c", code, *words.split()]
     env = {**os.environ, "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(child, capture_output=True, text=True, cwd=tmp_path, env=env)
-    assert fact in done.stderr and done.stdout.split() == ["2", "False"]
+    process = subprocess.run(child, capture_output=True, text=True, cwd=tmp_path, env=env)
+    assert fact in process.stderr
+    assert process.stdout.split() == ["2", "False"]

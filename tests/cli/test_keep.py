@@ -47,7 +47,7 @@ def judged(words: list[str], model: Path, json_path: Path, capsys: pytest.Captur
 @pytest.mark.parametrize("task", ["tatoeba", "xsim", "precision", "retrieval"])
 def test_figures_of_an_encoder(task: str, encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pairs = tmp_path / "de-en.tsv"
-    pairs.write_text("".join(f"{one}\t{other}\n" for one, other in PAIRS), encoding="utf-8")
+    pairs.write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS), encoding="utf-8")
     data = {
         "tatoeba": ["--data", str(aligned(tmp_path / "tatoeba"))],
         "xsim": ["--data", str(tmp_path / "tatoeba"), "--k", "2"],
@@ -55,46 +55,52 @@ def test_figures_of_an_encoder(task: str, encoder: Path, tmp_path: Path, capsys:
         "retrieval": ["--data", f"vi={translated(tmp_path / 'xx')}", "--bm25", "--device", "cpu"],
     }
     words = ["evaluate", task, str(encoder), *data[task]]
-    found = judged(words, encoder, tmp_path / "f.json", capsys)
-    assert found["kept"].task == task and found["kept"].figures == found["written"][task]
+    results = judged(words, encoder, tmp_path / "f.json", capsys)
+    assert results["kept"].task == task
+    assert results["kept"].figures == results["written"][task]
     if task == "retrieval":
-        assert set(found["kept"].figures) == {"my-encoder", "BM25"}
+        assert set(results["kept"].figures) == {"my-encoder", "BM25"}
     assert main([*words, "--keep"]) == 0
     assert len(read_saved_results(encoder)) == 1
     assert not (encoder / "mining.json").exists()
-    assert found["kept"].signature in (encoder / "README.md").read_text(encoding="utf-8")
+    assert results["kept"].signature in (encoder / "README.md").read_text(encoding="utf-8")
 
 
 def test_figures_of_a_cross_encoder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = tmp_path / "my-reranker"
-    tiny_cross_encoder([text for pair in PAIRS for text in pair], max_length=80).save_pretrained(str(model))
+    texts = [text for pair in PAIRS for text in pair]
+    tiny_cross_encoder(texts, max_length=80).save_pretrained(str(model))
     (model / "README.md").unlink(missing_ok=True)
     data = f"en={translated(tmp_path / 'en', texts=ENGLISH)}"
     words = ["evaluate", "reranking", str(model), "--data", data, "--device", "cpu", "--samples", "20"]
-    found = judged(words, model, tmp_path / "f.json", capsys)
-    assert found["kept"].task == "reranking" and found["kept"].figures == found["written"]["reranking"]
+    results = judged(words, model, tmp_path / "f.json", capsys)
+    assert results["kept"].task == "reranking"
+    assert results["kept"].figures == results["written"]["reranking"]
 
 
 def test_figures_of_transfer_are_the_encoders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """They say how well the encoder transfers: its card has them, not that of the classifier in ``--out``."""
-    encoder, paths = Path(write_encoder(tmp_path / "encoder")), write_set(tmp_path / "data", "pawsx")
+    encoder = Path(write_encoder(tmp_path / "encoder"))
+    paths = write_set(tmp_path / "data", "pawsx")
     (encoder / "README.md").unlink()
     words = ["transfer", "pawsx", str(encoder), "--train", f"en={paths['en']}", "--test", f"th={paths['th']}"]
     words += ["--out", str(tmp_path / "run"), "--max-steps", "1", "--batch-size", "8"]
-    found = judged(words, encoder, tmp_path / "f.json", capsys)
-    assert found["kept"].task == "transfer-pawsx" and found["kept"].figures == found["written"]["transfer"]
+    results = judged(words, encoder, tmp_path / "f.json", capsys)
+    assert results["kept"].task == "transfer-pawsx"
+    assert results["kept"].figures == results["written"]["transfer"]
     assert not read_saved_results(tmp_path / "run")
 
 
 def test_mining_publishes_its_threshold(encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["evaluate", "bucc", str(encoder), *BUCC, "--k", "3"]
-    found = judged(words, encoder, tmp_path / "f.json", capsys)
-    figures = found["written"]["bucc"]
-    assert found["kept"].task == "bucc" and figures.items() <= found["kept"].figures.items()
+    results = judged(words, encoder, tmp_path / "f.json", capsys)
+    figures = results["written"]["bucc"]
+    assert results["kept"].task == "bucc"
+    assert figures.items() <= results["kept"].figures.items()
     measured = {name: figures[f"bucc_de-en_{name}"] for name in ("threshold", "precision", "recall", "f1")}
-    way = {"margin": "ratio", "k": 3, "retrieval": "max", "signature": found["kept"].signature}
+    options = {"margin": "ratio", "k": 3, "retrieval": "max", "signature": results["kept"].signature}
     threshold = load_published_thresholds(encoder)["de-en"]
-    assert threshold == PublishedThreshold(**measured, **way)
+    assert threshold == PublishedThreshold(**measured, **options)
     # Of the training split no mined pair is right, so that no threshold keeps any.
     for split, gold in (("training", "d1\te2"), ("test", "d1\te1")):
         for language, letter in (("de", "d"), ("en", "e")):
@@ -103,9 +109,11 @@ def test_mining_publishes_its_threshold(encoder: Path, tmp_path: Path, capsys: p
         (tmp_path / f"de-en.{split}.gold").write_text(gold, encoding="utf-8")
     infinite = ["evaluate", "bucc", str(encoder), "--data", str(tmp_path), "--k", "1"]
     tuned = [*words, "--threshold", "tune"]
-    for line, why in ((tuned, "it was tuned on the gold that it was evaluated by"), (infinite, "got inf")):
+    for line, reason in ((tuned, "it was tuned on the gold that it was evaluated by"), (infinite, "got inf")):
         assert main([*line, "--keep"]) == 0
-        assert "the threshold of de-en is not published: " in (told := capsys.readouterr().err) and why in told
+        warning = capsys.readouterr().err
+        assert "the threshold of de-en is not published: " in warning
+        assert reason in warning
         assert load_published_thresholds(encoder)["de-en"] == threshold
     assert [kept.figures["bucc_de-en_threshold"] for kept in read_saved_results(encoder)][2] is None
 
@@ -114,7 +122,8 @@ def test_a_card_of_others_stays(encoder: Path, capsys: pytest.CaptureFixture[str
     (encoder / "README.md").write_text("# Theirs\n", encoding="utf-8")
     assert main(["evaluate", "bucc", str(encoder), *BUCC, "--keep"]) == 0
     assert f"not written by st-xling and is kept; to replace it: st-xling card {encoder}" in capsys.readouterr().err
-    assert (encoder / "README.md").read_text(encoding="utf-8") == "# Theirs\n" and read_saved_results(encoder)
+    assert (encoder / "README.md").read_text(encoding="utf-8") == "# Theirs\n"
+    assert read_saved_results(encoder)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +152,7 @@ def test_data_keep_their_own_name(
 ) -> None:
     """Own news, in the layout of BUCC's files, were published as BUCC; own pairs as "precision", and so on."""
     pairs = tmp_path / "nachrichten.tsv"
-    pairs.write_text("".join(f"{one}\t{other}\n" for one, other in PAIRS), encoding="utf-8")
+    pairs.write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS), encoding="utf-8")
     for split, drawn_from in (("training", "dev"), ("test", "test")):
         write_bucc(tmp_path / "zeitung", "de", split, drawn_from)
     data = {

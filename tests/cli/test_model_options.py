@@ -22,7 +22,7 @@ TASKS = {
 
 @pytest.fixture(scope="module")
 def prompted(make_model: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An encoder with prompts of its own, none of them the default."""
+    """An encoder with prompts, none of them the default."""
     model = make_model()
     model.prompts |= {"query": "query: ", "document": "passage: "}
     folder = tmp_path_factory.mktemp("models") / "prompted"
@@ -47,7 +47,8 @@ def test_the_signature_says_what_was_judged(task: str, prompted: Path, capsys: p
 def test_two_prompts_of_one_model(prompted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Passages are encoded with a prompt, queries searched with another: the model is the same."""
     texts = mining_phrases("de", "en", split="test", size=20, gold=15).target
-    store, passages = str(tmp_path / "store"), str(tmp_path / "en.jsonl")
+    store = str(tmp_path / "store")
+    passages = str(tmp_path / "en.jsonl")
     json_lines(Path(passages), ({"id": f"en{row}", "text": text} for row, text in enumerate(texts)))
     encoded = ["encode", str(prompted), passages, "--text-format", "jsonl", "--out", store]
     assert main([*encoded, "--prompt-name", "document"]) == 0
@@ -69,8 +70,11 @@ def test_any_evaluation_can_be_centered(task: str, saved_encoder: Path, capsys: 
     for how in ("language", "joint"):
         assert main([*words, how, *means]) == 0
         signature = capsys.readouterr().out.splitlines()[-1]
-        assert f"|center:{how}@de-en@" in signature and "|center:joint|" not in signature
+        assert f"|center:{how}@de-en@" in signature
+        assert "|center:joint|" not in signature
     assert main([*words, "language", "--center-text", "fr-en=phrasebook?size=9"]) == 2
     assert "has none for de" in capsys.readouterr().err
-    assert main([*words, "language"]) == 2 and "--center-text" in capsys.readouterr().err
-    assert main([*words[:-1], *means]) == 2 and "--center joint or --center language" in capsys.readouterr().err
+    assert main([*words, "language"]) == 2
+    assert "--center-text" in capsys.readouterr().err
+    assert main([*words[:-1], *means]) == 2
+    assert "--center joint or --center language" in capsys.readouterr().err

@@ -55,13 +55,17 @@ def test_prompts_of_which_none_is_used(
     assert capsys.readouterr().err.count(FACT) == 1
 
 
-@pytest.mark.parametrize("more", [["--prompt", "query: "], ["--prompt-name", "query"], ["--prompt", ""]])
+@pytest.mark.parametrize("options", [["--prompt", "query: "], ["--prompt-name", "query"], ["--prompt", ""]])
 def test_a_choice_needs_no_word(
-    more: list[str], prompted: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    options: list[str],
+    prompted: Path,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(folder)
     for name in ("mine", "evaluate"):
-        assert main([*COMMANDS[name].split(), *more]) == 0
+        assert main([*COMMANDS[name].split(), *options]) == 0
         assert "has prompts" not in capsys.readouterr().err
 
 

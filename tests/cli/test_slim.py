@@ -28,20 +28,24 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_a_slim_model_with_its_report(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    untouched, out = files(source), tmp_path / "deep" / "small"
+    files_before = files(source)
+    out = tmp_path / "deep" / "small"
     words = f"slim {source} --languages de,en --data phrasebook:de?size=300".split()
     assert main([*words, "--out", str(out), "--json", str(tmp_path / "f.json")]) == 0
     printed = capsys.readouterr().out
-    assert files(source) == untouched
+    assert files(source) == files_before
     results = json.loads((out / "results.json").read_text(encoding="utf-8"))
-    assert list(results) == ["slim"] and json.loads((tmp_path / "f.json").read_text(encoding="utf-8")) == results
-    found = results["slim"]
-    assert (found["source"], found["langs"], found["relation"]) == ("big", ["de", "en"], "quantized")
-    assert "--json" not in found["command"] and found["command"].startswith("st-xling slim ")
-    assert printed.splitlines()[-1] == found["signature"]
-    report = found["report"]
+    assert list(results) == ["slim"]
+    assert json.loads((tmp_path / "f.json").read_text(encoding="utf-8")) == results
+    slim = results["slim"]
+    assert (slim["source"], slim["langs"], slim["relation"]) == ("big", ["de", "en"], "quantized")
+    assert slim["command"].startswith("st-xling slim ")
+    assert "--json" not in slim["command"]
+    assert printed.splitlines()[-1] == slim["signature"]
+    report = slim["report"]
     assert report["texts"]["de"] == report["texts"]["en"] == 300
-    assert report["parity"]["same_share"] == 1 and report["parity"]["texts"] == 600
+    assert report["parity"]["same_share"] == 1
+    assert report["parity"]["texts"] == 600
     for label in ("tokens", "parameters", "100.0 % of 600 texts"):
         assert label in printed
     assert json.loads((out / "training" / "run.json").read_text(encoding="utf-8"))["recipe"] == {"name": "tr"}
@@ -60,10 +64,11 @@ def test_text_of_other_languages_is_left_out(source: Path, tmp_path: Path) -> No
 def test_the_models_options_become_the_slim_models_own(source: Path, tmp_path: Path) -> None:
     words = f"slim {source} --languages de,en --data phrasebook:de?size=80 --out {tmp_path}/small".split()
     assert main([*words, "--layer", "1", "--prompt", "query: ", "--dtype", "bfloat16"]) == 0
-    found = json.loads((tmp_path / "small" / "results.json").read_text(encoding="utf-8"))["slim"]
-    assert "|layer:1|prompt:query: |dtype:bfloat16|data:" in found["signature"]
+    slim = json.loads((tmp_path / "small" / "results.json").read_text(encoding="utf-8"))["slim"]
+    assert "|layer:1|prompt:query: |dtype:bfloat16|data:" in slim["signature"]
     small: Any = SentenceTransformer(str(tmp_path / "small"), device="cpu")
-    assert small[0].auto_model.config.num_hidden_layers == 1 and small.dtype == torch.bfloat16
+    assert small[0].auto_model.config.num_hidden_layers == 1
+    assert small.dtype == torch.bfloat16
     assert small.prompts[small.default_prompt_name] == "query: "
 
 
@@ -90,8 +95,8 @@ def test_folders_that_may_not_be_written_to(source: Path, tmp_path: Path, capsys
     out = tmp_path / "small"
     assert main([*words, "de,en", "--out", str(out)]) == 0
     (out / "notes.txt").write_text("mine", encoding="utf-8")
-    kept = files(tmp_path)
-    for goal, languages, message in (
+    files_before = files(tmp_path)
+    for folder, languages, message in (
         (source, "de,en --overwrite", "must be a folder of its own"),
         (source.parent, "de,en", "must lie apart from the model"),
         (source / "small", "de,en", "must lie apart from the model"),
@@ -100,8 +105,9 @@ def test_folders_that_may_not_be_written_to(source: Path, tmp_path: Path, capsys
         (out, "de,en", "use --overwrite to replace it"),
         (out, "de,en,fr --overwrite", "got none of fr"),
     ):
-        assert main([*words, *languages.split(), "--out", str(goal)]) == 2
+        assert main([*words, *languages.split(), "--out", str(folder)]) == 2
         assert message in capsys.readouterr().err
-    assert files(tmp_path) == kept
+    assert files(tmp_path) == files_before
     assert main([*words, "de,en", "--out", str(out), "--overwrite"]) == 0
-    assert (out / "notes.txt").exists() and (out / "model.safetensors").is_file()
+    assert (out / "notes.txt").exists()
+    assert (out / "model.safetensors").is_file()

@@ -45,10 +45,13 @@ def test_attention_can_be_changed_for_a_block() -> None:
     config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, vocab_size=9)
     model = BertModel(config).eval()
     shapes: list[Any] = []
+
+    def record_shape(module: nn.Module, inputs: Any, output: Any) -> None:
+        weights = output[1]
+        shapes.append(None if weights is None else tuple(weights.shape))
+
     for layer in model.encoder.layer:
-        layer.attention.self.register_forward_hook(
-            lambda module, inputs, output: shapes.append(None if output[1] is None else tuple(output[1].shape))
-        )
+        layer.attention.self.register_forward_hook(record_shape)
     ids = torch.tensor([[1, 2, 3]])
     model.set_attn_implementation("sdpa")
     model(ids)
@@ -56,7 +59,8 @@ def test_attention_can_be_changed_for_a_block() -> None:
         assert private.attention_implementation(model.config) == "eager"
         model(ids)
     model(ids)
-    assert shapes == [None, (1, 2, 3, 3), None] and private.attention_implementation(model.config) == "sdpa"
+    assert shapes == [None, (1, 2, 3, 3), None]
+    assert private.attention_implementation(model.config) == "sdpa"
 
 
 def test_shared_evaluation_is_known(make_model: Callable[..., Any]) -> None:
@@ -137,7 +141,9 @@ def test_children_of_a_shallow_copy_can_be_replaced() -> None:
 @pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
 def test_a_linear_layer_by_onednn() -> None:
     """Faster linear layers on CPUs use it, for gradients also with transposed weights."""
-    states, weight, bias = torch.randn(3, 7, 20), torch.randn(20, 30).t(), torch.randn(30)
+    states = torch.randn(3, 7, 20)
+    weight = torch.randn(20, 30).t()
+    bias = torch.randn(30)
     torch.testing.assert_close(private.onednn_linear(states, weight, bias), nn.functional.linear(states, weight, bias))
     torch.testing.assert_close(private.onednn_linear(states[0], weight, None), nn.functional.linear(states[0], weight))
 

@@ -31,7 +31,7 @@ def begin(path: Path, task: dict[str, Any], *steps: str, **options: Any) -> list
 
 
 def names(path: Path) -> list[str]:
-    return sorted(str(found.relative_to(path)) for found in path.rglob("*"))
+    return sorted(str(entry.relative_to(path)) for entry in path.rglob("*"))
 
 
 def test_resumed_for_the_same_task_and_refused_for_another(tmp_path: Path) -> None:
@@ -42,7 +42,8 @@ def test_resumed_for_the_same_task_and_refused_for_another(tmp_path: Path) -> No
     for _ in range(2):  # a refusal changes nothing
         with pytest.raises(ValueError, match=message):
             begin(path, {**TASK, "k": 5, "model": "x", "text": "b" * 64})
-    assert begin(path, TASK) == ["one", "two"] and names(path) == ["done.json", "one.npz", "two.npz"]
+    assert begin(path, TASK) == ["one", "two"]
+    assert names(path) == ["done.json", "one.npz", "two.npz"]
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
@@ -52,7 +53,8 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     ):
         folder.begin(TASK)
         begin(tmp_path / "work", TASK)
-    assert begin(tmp_path / "work", TASK) == [] and names(tmp_path / "work") == ["done.json"]
+    assert begin(tmp_path / "work", TASK) == []
+    assert names(tmp_path / "work") == ["done.json"]
 
 
 def test_a_kill_loses_the_step_that_was_being_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,8 +66,10 @@ def test_a_kill_loses_the_step_that_was_being_written(tmp_path: Path, monkeypatc
         def die(*_: object, **__: object) -> None:
             os._exit(9)
 
-        if (child := os.fork()) == 0:
-            monkeypatch.setattr("st_xling.utils.resumable.write_json", die) if event == "write_json" else None
+        child = os.fork()
+        if child == 0:
+            if event == "write_json":
+                monkeypatch.setattr("st_xling.utils.resumable.write_json", die)
             with ResumableFolder(path) as folder:
                 folder.begin(TASK)
                 with folder.writing("two", "two.npz") as temporary:
@@ -193,7 +197,8 @@ def test_a_file_is_made_or_replaced(tmp_path: Path) -> None:
 
 def test_a_pipe_is_written_into_and_stays_one(tmp_path: Path) -> None:
     """As a device would be: with a root's rights, a rename would put a file in its place."""
-    pipe, read = tmp_path / "pipe", []
+    pipe = tmp_path / "pipe"
+    read: list[bytes] = []
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
     reader.start()
@@ -201,7 +206,9 @@ def test_a_pipe_is_written_into_and_stays_one(tmp_path: Path) -> None:
         (folder.path / "made").write_bytes(b"pairs")
         deliver(folder.path / "made", pipe)
     reader.join(30)
-    assert read == [b"pairs"] and pipe.is_fifo() and names(tmp_path) == ["pipe"]
+    assert read == [b"pairs"]
+    assert pipe.is_fifo()
+    assert names(tmp_path) == ["pipe"]
 
 
 def test_what_a_kill_leaves_of_a_folder_that_was_being_removed_is_free(
