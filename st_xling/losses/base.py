@@ -41,8 +41,8 @@ _SHARED_OUTPUTS = ("input_ids", "attention_mask", "token_embeddings", "sentence_
 class CrossLingualLoss(nn.Module):
     """Base of all objectives; a subclass implements :meth:`compute_loss`.
 
-    Works alone in ``SentenceTransformer.fit([(loader, loss)])`` and in the trainer, and adds up with others over the
-    same encoder pass: ``a + b``, ``0.1 * a``, ``a.on(0, 1)`` (see :class:`CombinedLoss`).
+    Works by itself in ``SentenceTransformer.fit([(loader, loss)])`` and in the trainer, and adds up with others over
+    the same encoder pass: ``a + b``, ``0.1 * a``, ``a.on(0, 1)`` (see :class:`CombinedLoss`).
 
     In several processes (``accelerate launch``, ``torchrun``) the batches of all count as one: value and gradients are
     those of one process with all rows, in-batch negatives and means over tokens included. Heads that a loss owns,
@@ -57,7 +57,7 @@ class CrossLingualLoss(nn.Module):
         reads_encoding: Whether it reads the columns' embeddings; if no term of a sum does, that pass is skipped.
         title: Name in messages; in snake case, in the log.
         citation: BibTeX of the paper that the objective comes from.
-        shared_head: Terms of a sum that name the same one train one ``head``; ``None``: a head of their own, or none.
+        shared_head: Terms of a sum that name the same one train one ``head``; ``None``: a separate head, or none.
 
     Example:
         A new objective is one class; recipes, sums, caching and several processes work with it as it is.
@@ -297,7 +297,7 @@ class CombinedLoss(CrossLingualLoss):
     """Several objectives that share the encoder's single pass; returns a dict of weighted components.
 
     The trainer adds the components up and logs them one by one. Made by ``+``, ``*`` and ``.on``.
-    sentence-transformers' own losses can be terms, see :func:`~st_xling.losses.make`. MLM and TLM terms share one
+    Losses of sentence-transformers can be terms, see :func:`~st_xling.losses.make`. MLM and TLM terms share one
     vocabulary head, that of the first of them, as far as their ``head`` options agree.
 
     Args:
@@ -442,7 +442,7 @@ def make(loss: str | nn.Module, model: nn.Module | None = None, /, **options: An
     """Wrap one of sentence-transformers' losses as a term that can be weighted, summed and cached.
 
     Terms that compute from embeddings share the sum's encoder pass, and can be cached. ``MatryoshkaLoss`` asks its loss
-    (any of ours, or a sum) at every size. The others make a pass of their own. In several processes each has the batch
+    (any of ours, or a sum) at every size. The others make a separate pass. In several processes each has the batch
     and the negatives that sentence-transformers gives it.
 
     Args:
@@ -502,7 +502,7 @@ def _model_of(loss: nn.Module) -> Any:
 
 
 def _teacher_columns(labels: Tensor | None, columns: int, title: str) -> list[Tensor]:
-    """Split a teacher's vectors by column: one for all, or each its own, as ST's loss takes them apart.
+    """Split a teacher's vectors by column: the same for all columns, or one for each, as ST's loss splits them.
 
     *Shape:* ``(batch, dim)`` or ``(batch, columns, dim)`` → ``(batch, dim)`` each
     """
@@ -544,7 +544,7 @@ def encode_tokenized(model: nn.Module, columns: list[dict[str, Any]], *, needed:
     Args:
         model: A ``SentenceTransformer``, possibly wrapped for distributed training.
         columns: One feature dict a column. Entries of :data:`ASIDE` stay out of the encoder and are handed on.
-        needed: Whether the embeddings are read by anybody; otherwise padded columns come back as they are.
+        needed: Whether any loss reads the embeddings; otherwise padded columns are returned as they are.
 
     Returns:
         One dict a column, with the tokens' and the sentence's embeddings added to what came in.

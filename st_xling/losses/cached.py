@@ -68,14 +68,14 @@ class CachedLoss(CrossLingualLoss):
     terms: in mini-batches of tokens). A batch that fits into one mini-batch is encoded once.
 
     Args:
-        loss: Any objective or sum of objectives, sentence-transformers' own included if they compute from embeddings.
+        loss: Any objective or sum of objectives, also of sentence-transformers if they compute from embeddings.
         mini_batch_size: Rows encoded at a time; even, so that mini-batches halve as the batch does.
         mini_batch_num_tokens: Tokens encoded at a time instead, padding included: short texts then share larger
             mini-batches, which is faster, and long ones cannot exhaust the memory. Set it to as many as fit.
             (sentence-transformers' option of this name does not count padding.)
 
     Raises:
-        ValueError: A size that is odd or below 2, tokens below 1; a loss that makes an encoder pass of its own; a cache
+        ValueError: A size that is odd or below 2, tokens below 1; a loss that makes a separate encoder pass; a cache
             inside of ``MatryoshkaLoss``; training under DeepSpeed, whose engine owns the gradients; columns without
             padding for token-level terms. In the backward pass: components that were weighted after the loss.
 
@@ -162,7 +162,7 @@ class CachedLoss(CrossLingualLoss):
         return self.loss.compute_loss_from_embeddings(embeddings, labels)
 
     def on_terms(self, terms: list[Term]) -> CachedLoss:
-        """Return some of the wrapped loss's terms as a sum, cached as the whole is."""
+        """Return some of the wrapped loss's terms as a sum, cached with the same options."""
         return CachedLoss(
             CombinedLoss(self.loss.model, terms),
             mini_batch_size=self.mini_batch_size,
@@ -216,7 +216,7 @@ class _SentenceCache(CachedLossMixin, nn.Module):
 
     That cache splits each column by itself, in the order of its rows. Here the texts of all columns are sorted by
     length and split first, and each mini-batch is handed over as a column that is encoded in one piece. Columns without
-    padding are left to the cache's own splitting.
+    padding are split by sentence-transformers.
 
     Attributes:
         features: What the cache encodes: mini-batches, or whole columns without padding.
@@ -312,7 +312,7 @@ class _SentenceCache(CachedLossMixin, nn.Module):
 class _Values(torch.autograd.Function):
     """Return the values of terms whose gradients are cached; their gradients start the second pass.
 
-    The cache knows the gradient of their sum alone, and hears of it by the gradient of ``total``.
+    The cache only has the gradient of their sum, which it scales by the gradient of ``total``.
     """
 
     @staticmethod
@@ -384,7 +384,7 @@ class _TokenCache:
         self.labels = labels
         lengths = torch.stack([row_lengths(column) for column in columns])
         longest = lengths.amax(dim=0)
-        # Rows are encoded in this order; sentence-level terms read them in their own. By length, mini-batches of rows
+        # Rows are encoded in this order; sentence-level terms read them in the batch's. By length, mini-batches of rows
         # would hide other words than they do in the order of the batch, for the same seed.
         self.order = torch.arange(len(longest), device=longest.device)
         if cached.mini_batch_num_tokens is not None:

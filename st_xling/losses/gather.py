@@ -1,7 +1,7 @@
 """The batch of all processes: values and gradients as if one process held all rows; and the rows' similarities.
 
 Two things combine. Distributed training averages the gradients of all processes, so each must hold ``processes`` times
-its own share: :func:`sum_over_processes` multiplies by that. And an embedding is a negative in other processes' rows
+its share: :func:`sum_over_processes` multiplies by that. And an embedding is a negative in other processes' rows
 too: :meth:`GatheredBatch.gather` brings back, and adds up, the gradient that it receives there.
 """
 

@@ -63,7 +63,7 @@ class InBatchRankingLoss(CrossLingualLoss):
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         queries, *passages = (column["sentence_embedding"] for column in batch)
         gathered = GatheredBatch.of(queries)
-        # A query's own passage is in its row of the first passage column; hard negatives follow behind all rows.
+        # The passage of a query is in its row of the first passage column; hard negatives follow behind all rows.
         candidates = torch.cat([gathered.gather(column) for column in passages])
         logits = self.scale * similarity_matrix(queries, candidates)
         true = gathered.rows(queries.device)

@@ -39,8 +39,8 @@ def siamese_contrastive(
     .. math:: L = \frac{1}{2N} \sum_i \tfrac{1}{2} D(s_i, t_i)^2 + \tfrac{1}{2} \max(0, m - D(s_i, t_{n(i)}))^2
 
     ``n(i)`` is another row's target: a ``random`` one, the ``worst`` (least similar), the ``hardest`` (most similar);
-    ``average`` takes the mean of the second term over all others. With ``none`` the loss is the mean of the first terms
-    alone, over ``N``; so it is for a batch of one, which has no negatives. Euclidean and Manhattan distances are
+    ``average`` takes the mean of the second term over all others. With ``none`` the loss is the mean of only the first
+    terms, over ``N``; so it is for a batch of one, which has no negatives. Euclidean and Manhattan distances are
     torch's, as sentence-transformers' ``ContrastiveLoss`` has them: 1e-6 is added to each difference, which keeps the
     gradients of equal vectors finite and moves the loss by a few parts in a million.
 

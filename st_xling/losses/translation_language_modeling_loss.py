@@ -24,7 +24,7 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
 
     15 % of the words are hidden: 80 % behind the mask token, 10 % behind a random one, 10 % shown. The corrupted text
     needs a second encoder pass. Scores are those of a :class:`VocabularyHead` that the loss owns: the checkpoint's
-    own head where it has one. In a sum, all MLM and TLM terms of one ``head`` option train the same head.
+    head where it has one. In a sum, all MLM and TLM terms of one ``head`` option train the same head.
 
     Args:
         model: The ``SentenceTransformer`` to train, with a bidirectional encoder and a mask token.
@@ -44,7 +44,7 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         - Hu et al. 2021, Explicit Alignment Objectives for Multilingual Bidirectional Encoders, equation 2
 
     Requirements:
-        1. Parallel pairs for ``"tlm"``; any text for ``"mlm"``, in columns of its own chosen with ``.on(...)`` where
+        1. Parallel pairs for ``"tlm"``; any text for ``"mlm"``, in separate columns chosen with ``.on(...)`` where
            other terms read pairs.
 
     Inputs:

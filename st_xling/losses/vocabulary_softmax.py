@@ -110,7 +110,7 @@ def _loss_and_gradients(
         logits = (states @ scorer.T).to(exact).add_(offset)
         true = logits.gather(1, classes[:, None])
         highest = logits.amax(dim=1, keepdim=True)
-        error = logits.sub_(highest).exp_()  # from here on the logits' own memory
+        error = logits.sub_(highest).exp_()  # in the memory of the logits, which are gone
         sums = error.sum(dim=1, keepdim=True)
         total += (sums.log() + highest - true).sum()
         if not any(needed):

@@ -61,8 +61,8 @@ class WordAlignmentLoss(TokenLevelLoss):
     """Asks the top layer's attention between the two sentences to agree in both directions (WA).
 
     The pair is read as one sequence under two masks, both in one call. Target-to-source: a target token sees the source
-    and the targets before it, a source token the source alone; source-to-target is the mirror image. Only the top
-    layer's attention weights are computed: for it alone, an encoder of fast attention (sdpa) is switched to eager,
+    and the targets before it, a source token only the source; source-to-target is the mirror image. Only the top
+    layer's attention weights are computed: only for it, an encoder of fast attention (sdpa) is switched to eager,
     which gives the same numbers. Special tokens are seen but neither summed nor counted.
 
     Args:
@@ -84,8 +84,8 @@ class WordAlignmentLoss(TokenLevelLoss):
         +------------------+--------+
 
     Relations:
-        - With :class:`TranslationLanguageModelingLoss` and :class:`TranslationRankingLoss` it makes AMBER. It costs an
-          encoder pass of its own over twice the rows, and leaves the sentence embedding untrained.
+        - With :class:`TranslationLanguageModelingLoss` and :class:`TranslationRankingLoss` it makes AMBER. It costs a
+          separate encoder pass over twice the rows, and leaves the sentence embedding untrained.
 
     Example:
         >>> from st_xling.losses import TranslationRankingLoss, WordAlignmentLoss
@@ -177,7 +177,7 @@ def _masked(layer: nn.Module, visible: Tensor, call: Callable[..., Any]) -> nn.M
         if attention_mask is not None:  # padding, and a window in which a layer may look
             is_additive = attention_mask.is_floating_point()
             allowed = allowed & (attention_mask >= 0 if is_additive else attention_mask.bool())
-        # A token that may see nobody (a pad, the first target word) sees all, harmlessly: its weights are never read.
+        # A token that may see no other (a pad, the first target word) sees all: its weights are never read.
         allowed = allowed | ~allowed.any(dim=3, keepdim=True)
         if attention_mask is None or attention_mask.dtype == torch.bool or attention_mask.is_floating_point():
             lowest = torch.finfo(states.dtype).min
@@ -203,7 +203,7 @@ def _keep_weights(parts: Backbone, weights: list[Tensor], layer: nn.Module, *arg
     if "output_attentions" in inspect.signature(layer.forward).parameters:
         kwargs["output_attentions"] = True
     hooks = [module.register_forward_hook(keep) for module in modules]
-    layer.eval()  # weights without dropout; nobody reads its states
+    layer.eval()  # weights without dropout; its states are not read
     try:
         with with_attention(config, "eager"):
             return layer.forward(*args, **kwargs)
@@ -215,7 +215,7 @@ def _keep_weights(parts: Backbone, weights: list[Tensor], layer: nn.Module, *arg
 
 
 def _visible(pairs: TokenInputs, *, target_first: bool) -> Tensor:
-    """The mask of one direction: one sentence sees itself, the other sees that one and its own earlier tokens.
+    """The mask of one direction: one sentence sees itself, the other sees that one and its earlier tokens.
 
     *Shape:* ``(batch, tokens, tokens)``, rows look at columns
     """

@@ -171,7 +171,7 @@ def piece_similarities(source: Pieces, target: Pieces, layer: int) -> Tensor:
 
     A single piece can link a part of a compound, which another language writes as a separate word; the mean state of
     its word keeps it from links that only the piece would make. On real English–French and Chinese–English gold the
-    mean of both is at least as good as either alone.
+    mean of both is at least as good as either of them.
 
     Args:
         source: Pieces of a sentence.
@@ -384,13 +384,13 @@ def link_by_corpus(
 ) -> list[WordLinks]:
     r"""Links of all pairs, from the similarities of their words and from how often these are linked in other pairs.
 
-    With the similarities alone each word chooses its partner among those of the other sentence, or none:
+    By the similarities each word chooses its partner among those of the other sentence, or none:
     :math:`p(i \mid j) \propto e^{s_{ij} / \tau}`. Over all pairs that gives expected counts of links, by them
     :math:`t(w \mid v)`, how often the word *v* goes with *w*; and :math:`p(i \mid j) \propto e^{s_{ij} / \tau} \,
     t(w_j \mid v_i)` makes new ones. So words that are near by chance are set right by the other pairs, and a word that
-    is always said by two keeps both. Both directions are learned apart; words are linked where the mean of both is
-    above one half, then grown: a word without a link joins the link next to it if one direction would. A large corpus
-    is counted in parts of :data:`WORD_PAIRS_AT_ONCE` pairs of words, in at most about 1.6 GB of memory.
+    is always translated by two keeps both. Both directions are learned apart; words are linked where the mean of both
+    is above one half, then grown: a word without a link joins the link next to it if one direction would. A large
+    corpus is counted in parts of :data:`WORD_PAIRS_AT_ONCE` pairs of words, in at most about 1.6 GB of memory.
 
     Args:
         sources: Words of each pair's source.

@@ -1,7 +1,7 @@
 """Encoder → ``CrossEncoder``: ``[CLS] query [SEP] passage [SEP]`` under a head that gives one score.
 
-``cls``: a linear layer on the state of CLS, as in the paper; ``pooler``: the backbone's own classification head
-(``AutoModelForSequenceClassification``: BERT's pooler and a linear layer). Both consist of ST's own modules, so
+``cls``: a linear layer on the state of CLS, as in the paper; ``pooler``: the backbone's classification head
+(``AutoModelForSequenceClassification``: BERT's pooler and a linear layer). Both consist of ST's modules, so
 ``CrossEncoder(folder)`` loads them anywhere; scores are logits, of which ST's ``predict`` takes the sigmoid.
 
 Only the passage is cut: ``truncation: only_second`` is saved with the model and holds in ST's ``fit``, trainer

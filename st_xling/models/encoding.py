@@ -157,10 +157,10 @@ def own_prompt(model: Any, role: Role = "text") -> str:
 
 
 def name_unused_prompts(model: Any) -> None:
-    """Say once that a model has prompts, none of which is used: some models were trained with one before every text.
+    """Warn once that a model has prompts, none of which is used: some were trained with one before every text.
 
-    Nothing is said of a model whose default prompt is the empty one, as ``load_encoder(prompt="")`` makes it: that is
-    a choice.
+    There is no warning for a model whose default prompt is the empty one, as ``load_encoder(prompt="")`` makes it: that
+    is a choice.
 
     Args:
         model: Its prompts are those of its configuration.
@@ -229,7 +229,7 @@ def token_batches(
     prompt: str | None = None,
     task: str | None = None,
 ) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
-    """Batches of a model's features, on its device; what is in them depends on the texts alone.
+    """Batches of a model's features, on its device; what is in them only depends on the texts.
 
     Args:
         model: Its ``preprocess`` makes the features. Those that are a tensor of *(texts, tokens)* next to an

@@ -1,7 +1,7 @@
 """Linear layers in float32, on processors where torch takes the slower of the two libraries that it has.
 
-Three quarters of a training step on a CPU are products of linear layers. torch computes them by MKL, which uses AVX-512
-on Intel's processors alone. oneDNN, which torch has too, uses it on all: on one core of an AMD EPYC (Zen 5) these
+Three quarters of a training step on a CPU are products of linear layers. torch computes them by MKL, which only uses
+AVX-512 on Intel's processors. oneDNN, which torch has too, uses it on all: on one core of an AMD EPYC (Zen 5) these
 products take half the time, and a step of translation ranking two thirds.
 """
 

@@ -379,8 +379,8 @@ class RepresentationTranslationHead(nn.Module):
         ValueError: ``layers`` outside 1 … the encoder's depth; ids outside the vocabulary or repeated.
 
     Source:
-        Li et al. 2023 (DAP), section 3.2, equation 4; its code takes the checkpoint's masked-LM head whole and adds the
-        ``target_vocabulary``.
+        Li et al. 2023 (DAP), section 3.2, equation 4; its code takes all of the checkpoint's masked-LM head and adds
+        the ``target_vocabulary``.
     """
 
     def __init__(

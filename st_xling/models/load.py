@@ -27,7 +27,7 @@ from st_xling.utils.signature import loaded
 from st_xling.utils.terminal import first_line
 
 PAIR_TOKENS = 512
-"""Tokens of a text, special tokens included, that training on sentence pairs reads at most, unless told otherwise."""
+"""Maximum number of tokens of a text, special tokens included, in training on sentence pairs; a default."""
 
 NO_LENGTH = 10**9
 """Maximum lengths from here on mean none: transformers has 10 to the 30th for tokenizers without one."""
@@ -122,7 +122,7 @@ def load_sentence_transformer(
     backend: Backend = "torch",
     trust_remote_code: bool = False,
 ) -> Model:
-    """Load a model as every model here is loaded; the Hub is asked about models of the Hub alone.
+    """Load a model as every model here is loaded; the Hub is only asked about models of the Hub.
 
     Args:
         kind: ``SentenceTransformer`` or ``CrossEncoder``.
@@ -192,7 +192,7 @@ def loading(name_or_path: str | Path) -> Iterator[None]:
     except (MemoryError, torch.OutOfMemoryError, _NotLoadable):
         raise
     except Exception as error:
-        # The kind of error is named where its message alone means little, as a KeyError's.
+        # The kind of error is named where its message means little by itself, as a KeyError's.
         text = first_line(error)
         has_plain_message = isinstance(error, (OSError, ValueError)) and bool(str(error).strip())
         if not has_plain_message:

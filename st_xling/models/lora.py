@@ -98,7 +98,7 @@ def _unwrap_layers(module: ModuleT) -> ModuleT:
 
 def _adapted_layers(module: nn.Module) -> Iterator[tuple[nn.Module, str, Any]]:
     """Wrapped layers with their parents and names; not those inside another wrapped layer."""
-    if sys.modules.get("peft") is None:  # nobody can have wrapped anything
+    if sys.modules.get("peft") is None:  # no layer can have been wrapped
         return
     from peft.tuners.tuners_utils import BaseTunerLayer
     from peft.utils import ModulesToSaveWrapper
@@ -181,8 +181,8 @@ def add_lora(model: BaseModel, options: LoraOptions, *, base: Path, seed: int = 
 
 
 def _check_targets(transformer: nn.Module, targets: str | Sequence[str]) -> None:
-    """Raise ``ValueError`` for names that no linear layer has: peft adapts those that it finds, and says nothing."""
-    if isinstance(targets, str):  # "all-linear", or a pattern, of which peft says whether anything matches
+    """Raise ``ValueError`` for names that no linear layer has: peft adapts those that it finds, without a warning."""
+    if isinstance(targets, str):  # "all-linear", or a pattern: peft raises where nothing matches
         return
     linear = [name for name, module in transformer.named_modules() if isinstance(module, nn.Linear)]
     linear = [name for name in linear if not re.fullmatch(_POOLER, name)]

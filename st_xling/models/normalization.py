@@ -34,7 +34,7 @@ JOINT = "joint"
 class Centering:
     """Unit length, minus a mean, unit length again.
 
-    Languages differ by an offset that a mean of all cannot remove, so each may have a mean of its own.
+    Languages differ by an offset that a mean of all cannot remove, so each may have a separate mean.
 
     Attributes:
         joint: Mean for text whose language is not named. *Shape:* ``(dim,)``

@@ -1,7 +1,7 @@
 """Score many pairs with a cross-encoder, with little padding, and rank by the scores.
 
 ``CrossEncoder.predict`` scores batches that are made here: of rows of like length in tokens, where it sorts by
-characters, and with passages alone cut.
+characters, and only passages are cut.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _CARD = "README.md"
 #: Files of ours that may name places on this machine; in what is published they do not.
 RECORDS = ("results.json", "mining.json", "training/run.json")
 _PICTURE_FILES = ("pictures/accuracy_by_language.png", "pictures/score_histogram.png", "pictures/cosines.png")
-#: Files that commands add to a model: they belong to its weights alone. ``card.json`` is the user's.
+#: Files that commands add to a model: they only belong to its weights. ``card.json`` is the user's.
 OF_THE_WEIGHTS = (_CARD, "results.json", "mining.json", *_PICTURE_FILES)
 _MODEL_FILES = (".safetensors", ".bin", ".json", ".txt", ".model", ".py")
 _NO_MODULES = ("training", "eval", "pictures", "onnx", "openvino", ".git", ".cache")
@@ -143,7 +143,7 @@ def model_fingerprint(model: Any) -> str:
         else:
             scores = model.encode(PROBES)
         digest.update(f"{backend} {np.round(scores, 3).tolist()}".encode())
-    # Where token states are pooled, the transformer's own pooler is computed and left; a checkpoint without one gets
+    # Where token states are pooled, the transformer's pooler is computed and not read; a checkpoint without one gets
     # another, of random weights, each time it is loaded.
     pools = any(type(module).__name__ == "Pooling" for module in model.modules())
     for key, tensor in sorted(model.state_dict().items()):

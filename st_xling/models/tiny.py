@@ -109,7 +109,7 @@ def tiny_encoder(
         encoder = AutoModel.from_config(config)
     with tempfile.TemporaryDirectory(prefix="st-xling-") as folder:
         path = Path(folder) / f"tiny-{architecture}"
-        # Not by save_pretrained, which writes weights in the first of several processes alone.
+        # Not by save_pretrained, which only writes weights in the first of several processes.
         config.save_pretrained(path)
         weights = {name: tensor.contiguous() for name, tensor in encoder.state_dict().items()}
         save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
@@ -146,7 +146,7 @@ def train_tokenizer(
     )
     core.decoder = decoders.Metaspace()
     texts = list(texts)
-    # The most frequent characters. (The trainer's own limit breaks ties by hash order, too.)
+    # The most frequent characters. (The trainer's limit breaks ties by hash order, too.)
     counts: Counter[str] = Counter()
     for text in map(core.normalizer.normalize_str, texts):
         counts.update(text.replace(" ", "▁"))

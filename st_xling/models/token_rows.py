@@ -1,8 +1,8 @@
 """Token ids that a tokenizer gives and the word embeddings have no row for.
 
 Tokens that were added to a tokenizer have no embedding until the table is resized. A text with such a token would end
-in an ``IndexError`` of torch. The number of tokens alone tells nothing: tokenizers of good models (Qwen) contain tokens
-beyond the table that no text uses. So the ids in use are compared, before a model computes anything.
+in an ``IndexError`` of torch. The number of tokens is not enough to know: tokenizers of good models (Qwen) contain
+tokens beyond the table that no text uses. So the ids in use are compared, before a model computes anything.
 """
 
 from __future__ import annotations

@@ -82,17 +82,17 @@ def load_encoder(
         layer: Ends there, counted from 1; where that is not the last one, modules after the pooling are dropped, since
             they were made for the last.
         prompt: Text before each text; of a retriever before each query. ``""``: none.
-        prompt_name: One of the model's own prompts, instead.
+        prompt_name: Name of one of the model's prompts, instead.
         passage_prompt: Text before each text that ``encode_document`` reads.
         truncate_dim: Dimensions kept of an embedding, the first.
         backend: ``"torch"``, or ``"openvino"`` where optimum-intel is installed.
         trust_remote_code: Let code run that comes with the model. It can do whatever you can: read it before.
 
-    Weights in ``pytorch_model.bin`` are read where there is no ``model.safetensors``, as transformers does: tensors
-    alone, and a file that would run code is refused.
+    Weights in ``pytorch_model.bin`` are read where there is no ``model.safetensors``, as transformers does: only
+    tensors, and a file that would run code is refused.
 
     Raises:
-        ValueError: Nothing loadable at that name, code of its own without ``trust_remote_code``, a length that the
+        ValueError: Nothing loadable at that name, remote code without ``trust_remote_code``, a length that the
             encoder's positions do not reach, a layer or prompt that the model lacks, no pooling module, both ``prompt``
             and ``prompt_name``, more dimensions than there are, a revision of a folder, a layer or ``dtype`` for
             another backend.
@@ -269,7 +269,7 @@ def cut_to_layer(model: SentenceTransformer, layer: int, *, pooling: Pooling = "
 
 @torch.inference_mode()
 def _check_cut(model: SentenceTransformer, cut: SentenceTransformer, layer: int) -> None:
-    """Raise ``ValueError`` if an encoder that ends at ``layer`` gives other states than the whole one has there."""
+    """Raise ``ValueError`` if an encoder that ends at ``layer`` gives other states than the uncut one has there."""
     was_training = model.training
     model.eval()
     try:

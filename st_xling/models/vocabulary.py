@@ -63,7 +63,7 @@ def slim_encoder(
         progress: Show a bar on stderr.
 
     Returns:
-        An encoder of ST's own modules. It shares all weights with ``model`` but the word embeddings: train one of the
+        An encoder of ST's modules. It shares all weights with ``model`` but the word embeddings: train one of the
         two only after saving and loading it.
     Raises:
         ValueError: A model of another kind, adapters that are not merged, a tokenizer of another type; text without a
