@@ -137,13 +137,13 @@ def test_a_loss_of_ones_own_trains_saves_and_resumes_its_layer(kind: Any, make_m
         arguments.lr_scheduler_type = "constant"  # type: ignore[assignment]
         return CrossLingualTrainer(model=model, args=arguments, train_dataset=rows, loss=loss)
 
-    whole = trainer(4)
-    whole.train()
+    uninterrupted = trainer(4)
+    uninterrupted.train()
     name = {RotatedDistanceLoss: "rotated_distance", CacheableLoss: "cacheable"}[kind]
-    assert all(name in entry for entry in whole.state.log_history[:4])
+    assert all(name in entry for entry in uninterrupted.state.log_history[:4])
     assert (tmp_path / "checkpoint-2" / LOSS_STATE_NAME).is_file()
     resumed = trainer(4)
     resumed.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
-    states = [own_state(run.loss, run.model) for run in (whole, resumed)]
+    states = [own_state(run.loss, run.model) for run in (uninterrupted, resumed)]
     assert len(states[0]) == 2
     torch.testing.assert_close(states[1], states[0], rtol=1e-5, atol=1e-7)

@@ -26,7 +26,8 @@ def count_passes(module):
 
 
 def test_a_sum_is_the_sum_over_one_pass(model, features):
-    ranking, rebuilding = losses.TranslationRankingLoss(model, margin=0.2), losses.RepresentationTranslationLoss(model)
+    ranking = losses.TranslationRankingLoss(model, margin=0.2)
+    rebuilding = losses.RepresentationTranslationLoss(model)
     expected = ranking(features(model)), rebuilding(features(model))
     calls, hook = count_passes(model[0])
     loss = ranking + 0.5 * rebuilding
@@ -43,24 +44,27 @@ def test_a_sum_is_the_sum_over_one_pass(model, features):
 
 
 def test_columns_are_merged_or_not_with_the_same_values(model, features):
-    loss, apart = losses.TranslationRankingLoss(model), features(model)
+    loss = losses.TranslationRankingLoss(model)
+    apart = features(model)
     del apart[1]["token_type_ids"]  # columns that differ cannot be merged
     assert loss(apart).item() == pytest.approx(loss(features(model)).item(), rel=1e-5)
 
 
 def test_on_chooses_columns_in_their_order(model, features):
-    recorder, columns = Recorder(model), features(model, slice(0, 2), (0, 1, 0))
+    recorder = Recorder(model)
+    columns = features(model, slice(0, 2), (0, 1, 0))
     ids = [column["input_ids"].clone() for column in columns]
     recorder.on(2, 1)(columns)
-    for seen, place in zip(recorder.seen, (2, 1)):
+    for seen, index in zip(recorder.seen, (2, 1)):
         width = seen.shape[1]
-        assert torch.equal(seen[:, : ids[place].shape[1]], ids[place][:, :width])
+        assert torch.equal(seen[:, : ids[index].shape[1]], ids[index][:, :width])
     loss = (losses.TranslationRankingLoss(model).on(1, 0) + recorder).on(3, 4)
     assert [term.columns for term in loss.terms] == [(4, 3), (3, 4)] and loss.min_columns == 5
 
 
 def test_weights_multiply_and_sums_stay_flat(model):
-    a, b = losses.TranslationRankingLoss(model), losses.TranslationRankingLoss(model, margin=0.3)
+    a = losses.TranslationRankingLoss(model)
+    b = losses.TranslationRankingLoss(model, margin=0.3)
     loss = 2 * (a + 0.5 * b) + sum([Recorder(model)])
     assert [term.weight for term in loss.terms] == [2.0, 1.0, 1.0]
     assert loss.names == ["translation_ranking", "translation_ranking_2", "recorder"]
@@ -83,7 +87,8 @@ def test_terms_share_a_head_as_far_as_they_agree(model):
 )
 @pytest.mark.parametrize("cached", [False, True])
 def test_a_pass_that_no_term_reads_is_not_made(model, features, build, passes, cached):
-    loss, results = build(model), []
+    loss = build(model)
+    results = []
     for needed in (loss.reads_encoding, True):
         calls, hook = count_passes(model[1])
         loss.reads_encoding = needed
@@ -101,7 +106,7 @@ POSITIONS = r"distinct positions counted from 0: got \("
 
 
 def test_faults_are_named(make_model, model, features):
-    ranking, other = (losses.TranslationRankingLoss(each) for each in (model, make_model()))
+    ranking, other = (losses.TranslationRankingLoss(its_model) for its_model in (model, make_model()))
     for build, message in (
         (lambda: float("nan") * ranking, "loss weight .* got nan"),
         (lambda: ranking + other, "TranslationRankingLoss was built on another one"),

@@ -119,9 +119,9 @@ def test_heads_learn_at_the_scale_of_the_loss(make_model, features):
     cached.zero_grad()
     for scale in (0.25, 0.75):
         (sum(cached(features(model)).values()) * scale).backward()
-    found = {name: parameter.grad for name, parameter in loss.named_parameters() if name in plain}
-    assert any("projection" in name for name in found)
-    torch.testing.assert_close(found, plain, rtol=1e-6, atol=1e-10)
+    by_cache = {name: parameter.grad for name, parameter in loss.named_parameters() if name in plain}
+    assert any("projection" in name for name in by_cache)
+    torch.testing.assert_close(by_cache, plain, rtol=1e-6, atol=1e-10)
 
 
 def test_components_are_summed_as_they_are(make_model, features):
@@ -138,7 +138,8 @@ def test_labels_follow_their_rows(make_model, features):
 
     class WeightedTokens(losses.TokenLevelLoss):
         def compute_parts(self, batch, labels):
-            states, mask = batch[0]["token_embeddings"], batch[0]["attention_mask"].to(torch.double)
+            states = batch[0]["token_embeddings"]
+            mask = batch[0]["attention_mask"].to(torch.double)
             return [((states.square().sum(dim=2) * mask).sum(dim=1) @ labels, mask.sum())]
 
     model = make_model().double()
@@ -242,8 +243,8 @@ def test_gradients_accumulate_and_scale(make_model, features):
     cached.zero_grad()
     for scale in (0.25, 0.75):
         (sum(cached(features(model)).values()) * scale).backward()
-    found = {key: parameter.grad for key, parameter in loss.named_parameters() if key in plain}
-    torch.testing.assert_close(found, plain, rtol=1e-6, atol=1e-10)
+    by_cache = {key: parameter.grad for key, parameter in loss.named_parameters() if key in plain}
+    torch.testing.assert_close(by_cache, plain, rtol=1e-6, atol=1e-10)
 
 
 @pytest.mark.parametrize("backward_inside", [False, True])

@@ -28,8 +28,8 @@ def test_it_is_the_definition_pair_by_pair(loss, features):
     for side in (0, 1):
         losses = []
         for row in range(len(columns[0]["input_ids"])):
-            own, other = ({k: columns[c][k][row : row + 1] for k in TOKENS} for c in (side, 1 - side))
-            ids = own["input_ids"][:, own["attention_mask"][0].bool()]
+            hidden_side, other = ({k: columns[c][k][row : row + 1] for k in TOKENS} for c in (side, 1 - side))
+            ids = hidden_side["input_ids"][:, hidden_side["attention_mask"][0].bool()]
             words = torch.ones_like(ids, dtype=torch.bool)
             words[0, [0, -1]] = False  # CLS and SEP
             corrupted, hidden = reference.every_third(ids, words, mask_id=loss.mask_id, vocabulary=300)

@@ -51,19 +51,20 @@ def families(make_model: Any, tmp_path_factory: pytest.TempPathFactory) -> Calla
             family, changes = FAMILIES[name]
             tokenizer = make_model().tokenizer
             if name == "eurobert":
-                tokenizer.bos_token, tokenizer.eos_token = "[CLS]", "[SEP]"
+                tokenizer.bos_token = "[CLS]"
+                tokenizer.eos_token = "[SEP]"
                 tokenizer.cls_token = tokenizer.sep_token = None
             options = {**SHAPE, **OFF, "vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id, **changes}
             config = getattr(transformers, f"{family}Config")(**options)
-            whole = AutoModelForMaskedLM.from_config(config).eval()
+            masked_lm = AutoModelForMaskedLM.from_config(config).eval()
             torch.manual_seed(1)
-            for parameter in whole.parameters():
+            for parameter in masked_lm.parameters():
                 torch.nn.init.normal_(parameter, std=0.3)
             folder = tmp_path_factory.mktemp(name)
-            whole.save_pretrained(folder)
+            masked_lm.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
-            whole = AutoModelForMaskedLM.from_pretrained(folder).eval()
-            built[name] = load_encoder(str(folder), device="cpu", max_length=40).eval(), whole
+            masked_lm = AutoModelForMaskedLM.from_pretrained(folder).eval()
+            built[name] = load_encoder(str(folder), device="cpu", max_length=40).eval(), masked_lm
         return built[name]
 
     return build
@@ -73,15 +74,15 @@ def families(make_model: Any, tmp_path_factory: pytest.TempPathFactory) -> Calla
 def test_mlm_starts_at_the_loss_of_the_checkpoints_own_head(
     families: Any, features: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, whole = families(name)
+    model, masked_lm = families(name)
     monkeypatch.setattr(losses.token_inputs, "mask_tokens", reference.every_third)
-    found = losses.TranslationLanguageModelingLoss(model, objective="mlm").eval()(features(model)[:1]).item()
+    value = losses.TranslationLanguageModelingLoss(model, objective="mlm").eval()(features(model)[:1]).item()
     column = features(model)[0]
     hidden = column["attention_mask"].bool() & (column["input_ids"] % 3 == 0) & (column["input_ids"] > 4)
     ids = column["input_ids"].masked_fill(hidden, model.tokenizer.mask_token_id)
     with torch.no_grad():
-        logits = whole(input_ids=ids, attention_mask=column["attention_mask"]).logits
-    assert found == pytest.approx(F.cross_entropy(logits[hidden], column["input_ids"][hidden]).item(), rel=1e-5)
+        logits = masked_lm(input_ids=ids, attention_mask=column["attention_mask"]).logits
+    assert value == pytest.approx(F.cross_entropy(logits[hidden], column["input_ids"][hidden]).item(), rel=1e-5)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -95,10 +96,10 @@ def test_groups_of_like_length_are_encoded_as_in_one_pass(
     passes: list[int] = []
     model[1].register_forward_hook(lambda *_: passes.append(1))
     monkeypatch.setattr(losses.rows_by_length, "GROUP_COST", 16**2)
-    found = gradients(loss, features(model))
+    grouped = gradients(loss, features(model))
     assert len(passes) > 1
-    assert found[0] == pytest.approx(expected[0], rel=1e-9)
-    torch.testing.assert_close(found[1], expected[1], rtol=1e-6, atol=1e-9)
+    assert grouped[0] == pytest.approx(expected[0], rel=1e-9)
+    torch.testing.assert_close(grouped[1], expected[1], rtol=1e-6, atol=1e-9)
 
 
 OBJECTIVES = {
@@ -144,14 +145,15 @@ def test_attention_is_what_transformers_shows(families: Any, features: Any, name
     parts = backbone(model)
     columns = [{**column} for column in features(model, slice(0, 1))]
     pairs = join_pairs(parts, *columns, positions="running", segments=False)
-    size, before = pairs.input_ids.shape[1], parts.model.config._attn_implementation
-    found = top_attention(parts, pairs, torch.ones(2, size, size, dtype=torch.bool))
+    size = pairs.input_ids.shape[1]
+    before = parts.model.config._attn_implementation
+    weights = top_attention(parts, pairs, torch.ones(2, size, size, dtype=torch.bool))
     assert model.training and parts.layers[-1].training and parts.model.config._attn_implementation == before
     model.eval()
     parts.model.set_attn_implementation("eager")
     named = {"input_ids": pairs.input_ids, "attention_mask": pairs.attention_mask.long()}
     expected = parts.model(**named, output_attentions=True).attentions[-1]
-    torch.testing.assert_close(found[:1], expected, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(weights[:1], expected, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["bert", "mdeberta-v3", "mmbert"])

@@ -13,7 +13,7 @@ def test_the_shares_are_those_of_bert():
     torch.manual_seed(0)
     ids = torch.full((200, 500), 7)
     corrupted, hidden = mask_tokens(ids, torch.ones_like(ids, dtype=torch.bool), mask_id=4, vocabulary=1000)
-    shares = [found.float().mean().item() for found in (hidden, corrupted[hidden] == 4, corrupted[hidden] == 7)]
+    shares = [is_so.float().mean().item() for is_so in (hidden, corrupted[hidden] == 4, corrupted[hidden] == 7)]
     assert shares == pytest.approx([0.15, 0.8, 0.1], abs=0.02)
     assert torch.equal(corrupted[~hidden], ids[~hidden])
     maskable = torch.rand(200, 500) < 0.5
@@ -38,7 +38,8 @@ def fixed_masks(monkeypatch):
 
 def definition(loss, texts, positions, segments=None):
     """−log P of each hidden token, the encoder reading one unpadded text (ids of one row) at a time."""
-    parts, losses = backbone(loss.model), []
+    parts = backbone(loss.model)
+    losses = []
     tokenizer = parts.tokenizer
     special = set(tokenizer.all_special_ids) - {tokenizer.unk_token_id}
     for row, ids in enumerate(texts):
@@ -70,7 +71,9 @@ def test_pairs_equal_the_definition(make_model, features, fixed_masks, architect
     loss = TranslationLanguageModelingLoss(model, **options).double()
     parts = backbone(model)
     torch.nn.init.normal_(parts.embeddings.token_type_embeddings.weight)
-    texts, positions, segments = [], [], []
+    texts = []
+    positions = []
+    segments = []
     for x, y in zip(*(unpadded(column) for column in features(model))):
         y = y[1:]  # without CLS
         second = torch.arange(len(y)) + (1 if options["positions"] == "restarting" else len(x))
@@ -101,10 +104,10 @@ def test_monolingual_pairs_stand_in_columns_of_their_own(make_model, features, f
     mlm = TranslationLanguageModelingLoss(model, objective="mlm", contiguous=True).double()
     texts = ["The dog is sleeping.", "I bought three old books.", ""], ["It is tired.", "They are red.", ""]
     mono = [model.preprocess(column) for column in texts]
-    found = (tlm.on(0, 1) + mlm.on(2, 3))([*features(model, slice(0, 3)), *mono])
+    components = (tlm.on(0, 1) + mlm.on(2, 3))([*features(model, slice(0, 3)), *mono])
     assert mlm.head is tlm.head
     alone = mlm([model.preprocess(column[:2]) for column in texts])
-    values = [value.item() for value in found.values()]
+    values = [value.item() for value in components.values()]
     assert values == pytest.approx([tlm(features(model, slice(0, 3))).item(), alone.item()], rel=1e-9)
 
 

@@ -14,12 +14,13 @@ def definition(loss, columns, *, direction="target", rows=range(8), language=Non
     Each pair goes through the encoder by itself, without padding. CLS is cut off both sentences. The head's input is
     built by hand, and its layers are called whole, as transformers defines them.
     """
-    parts, head = backbone(loss.model), loss.head
+    parts = backbone(loss.model)
+    head = loss.head
     order = (0, 1) if direction == "target" else (1, 0)
     losses = []
     for row in rows:
-        ids = [columns[place]["input_ids"][row][columns[place]["attention_mask"][row].bool()] for place in order]
-        source, target = (parts.model(input_ids=one[None]).last_hidden_state[0, 1:] for one in ids)
+        ids = [columns[side]["input_ids"][row][columns[side]["attention_mask"][row].bool()] for side in order]
+        source, target = (parts.model(input_ids=row_ids[None]).last_hidden_state[0, 1:] for row_ids in ids)
         positions = torch.arange(1, len(ids[1])) + parts.position_offset
         masks = torch.full((len(positions),), parts.tokenizer.mask_token_id)
         queries = parts.embeddings(input_ids=masks[None], position_ids=positions[None])[0]
@@ -122,11 +123,11 @@ def test_padding_does_not_matter_and_neither_cls_is_seen(make_model, features):
         del column["token_type_ids"]
     assert loss(wide).item() == pytest.approx(expected, rel=1e-9)
     values = []
-    for place in (0, 1):
+    for position in (0, 1):
         batch = [dict(model(column)) for column in features(model)]
         for column in batch:
             column["token_embeddings"] = column["token_embeddings"].clone()
-            column["token_embeddings"][:, place] = torch.linspace(-9, 9, 16)
+            column["token_embeddings"][:, position] = torch.linspace(-9, 9, 16)
         values.append(loss.compute_loss(batch, None).item())
     assert values[0] == pytest.approx(expected, rel=1e-9) != pytest.approx(values[1], rel=1e-9)
 

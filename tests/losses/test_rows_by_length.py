@@ -30,7 +30,7 @@ def encoded_shapes(model: Any) -> list[tuple[int, ...]]:
     """Record the rows, tokens and width of each pass through the first layer."""
     shapes: list[tuple[int, ...]] = []
     layer = model[0].auto_model.encoder.layer[0]
-    layer.register_forward_pre_hook(lambda _, given: shapes.append(tuple(given[0].shape)))
+    layer.register_forward_pre_hook(lambda _, inputs: shapes.append(tuple(inputs[0].shape)))
     return shapes
 
 
@@ -74,11 +74,11 @@ def test_the_loss_and_gradient_of_one_pass(
     passes = len(shapes)
 
     monkeypatch.setattr("st_xling.losses.rows_by_length.GROUP_COST", 16**2)
-    found = gradients(loss, [model.preprocess(texts) for texts in TEXTS])
+    grouped = gradients(loss, [model.preprocess(texts) for texts in TEXTS])
     tokens = [sum(rows * width for rows, width, _ in part) for part in (shapes[:passes], shapes[passes:])]
     assert len(shapes) - passes > passes and tokens[1] < tokens[0]
-    assert found[0] == pytest.approx(expected[0], rel=1e-9)
-    torch.testing.assert_close(found[1], expected[1], rtol=1e-7, atol=1e-10)
+    assert grouped[0] == pytest.approx(expected[0], rel=1e-9)
+    torch.testing.assert_close(grouped[1], expected[1], rtol=1e-7, atol=1e-10)
 
 
 @pytest.mark.usefixtures("small_groups")
@@ -96,7 +96,7 @@ def test_the_gradient_of_the_word_embeddings_is_made_once(make_model: Callable[.
     """It is as large as the table: 384 MB for XLM-R's vocabulary, of each look-up."""
     model = make_model().train()
     looked_up: list[Any] = []
-    model[0].auto_model.get_input_embeddings().register_forward_hook(lambda *given: looked_up.append(given[1]))
+    model[0].auto_model.get_input_embeddings().register_forward_hook(lambda *inputs: looked_up.append(inputs[1]))
     TranslationRankingLoss(model)([model.preprocess(texts) for texts in TEXTS]).backward()
     assert len(looked_up) == 1
 
@@ -108,9 +108,9 @@ def test_what_is_encoded_in_one_pass(make_model: Callable[..., Any]) -> None:
     shapes = encoded_shapes(model)
     encode_rows(model, model.preprocess(TEXTS[0][:1] * 4))
     model.tokenizer.padding_side = "left"
-    left = model.preprocess(TEXTS[0])
-    assert left["attention_mask"][0, 0] == 0
-    encode_rows(model, left)
+    padded_left = model.preprocess(TEXTS[0])
+    assert padded_left["attention_mask"][0, 0] == 0
+    encode_rows(model, padded_left)
     model.tokenizer.padding_side = "right"
     encode_rows(torch.compile(model, backend="eager"), model.preprocess(TEXTS[0]))
     assert [rows for rows, _, _ in shapes] == [4, 4, 4]

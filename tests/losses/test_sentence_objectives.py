@@ -58,7 +58,8 @@ def test_equal_texts_are_no_negatives(bidirectional):
 
 def test_hard_negatives_of_all_rows_and_none_that_is_the_target(make_model):
     source, target, hard = embeddings(4, 4, 4)
-    ids, hard_ids = torch.arange(4), torch.tensor([10, 11, 2, 13])  # the third is the third row's own target
+    ids = torch.arange(4)
+    hard_ids = torch.tensor([10, 11, 2, 13])  # the third is the third row's own target
     value = translation_ranking(source, target, source_ids=ids, target_ids=ids, negatives=hard, negative_ids=hard_ids)
     total = 0.0
     for i in range(4):
@@ -67,19 +68,19 @@ def test_hard_negatives_of_all_rows_and_none_that_is_the_target(make_model):
             total -= reference.log_softmax([20.0 * reference.cosine(row.tolist(), other) for other in others], i)
     assert value.item() == pytest.approx(total / 8, rel=1e-9)
     loss = TranslationRankingLoss(make_model(), hard_negatives=True)
-    found = loss.compute_loss([{"sentence_embedding": column} for column in (source, target, hard, -hard)], None)
+    value = loss.compute_loss([{"sentence_embedding": column} for column in (source, target, hard, -hard)], None)
     expected = translation_ranking(source, target, negatives=torch.cat([hard, -hard]))
-    assert found.item() == pytest.approx(expected.item(), rel=1e-12)
+    assert value.item() == pytest.approx(expected.item(), rel=1e-12)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_contrastive_losses_equal_their_formulas(size):
-    source, target, rest = embeddings(size, size, 3)
+    source, target, untranslated = embeddings(size, size, 3)
     for temperature in (0.05, 1.0):
         expected = reference.semantic_contrastive(source.tolist(), target.tolist(), temperature=temperature)
         value = semantic_contrastive(source, target, temperature=temperature)
         assert value.item() == pytest.approx(expected, rel=1e-9, abs=1e-12)
-    for others in (rest, rest[:0])[: 1 if size == 1 else 2]:
+    for others in (untranslated, untranslated[:0])[: 1 if size == 1 else 2]:
         expected = reference.language_contrastive(source.tolist(), target.tolist(), others.tolist())
         assert language_contrastive(source, target, others).item() == pytest.approx(expected, rel=1e-9)
 
@@ -182,7 +183,8 @@ def test_large_batches_hold_no_vector_for_each_pair_of_rows(distance, negatives)
 def test_symmetries(function):
     """The order of the batch and, but for siamese negatives, which are targets, of the languages."""
     source, target = embeddings()
-    order, value = torch.tensor([3, 1, 4, 0, 2]), function(source, target).item()
+    order = torch.tensor([3, 1, 4, 0, 2])
+    value = function(source, target).item()
     assert function(source[order], target[order]).item() == pytest.approx(value, rel=1e-12)
     if function is not siamese_contrastive:
         assert function(target, source).item() == pytest.approx(value, rel=1e-12)
@@ -210,9 +212,9 @@ def test_edges():
     # Least where nothing tells the two languages apart.
     assert language_contrastive(source, source.clone()).item() == pytest.approx(math.log(2), rel=1e-12)
     assert language_contrastive(source, -source, ones[:, :1].expand(4, 4)).item() > math.log(2)
-    one, other = embeddings(1, 1)
-    expected = reference.distance_between(one[0].tolist(), other[0].tolist(), "euclidean") ** 2 / 2
-    assert siamese_contrastive(one, other).item() == pytest.approx(expected)
+    source, target = embeddings(1, 1)
+    expected = reference.distance_between(source[0].tolist(), target[0].tolist(), "euclidean") ** 2 / 2
+    assert siamese_contrastive(source, target).item() == pytest.approx(expected)
 
 
 def test_autocast_leaves_cosines_exact():
@@ -224,7 +226,8 @@ def test_autocast_leaves_cosines_exact():
 
 
 def test_they_equal_those_of_sentence_transformers(make_model, features):
-    model, labels = make_model(), torch.tensor([1, 0, 1, 1, 0, 0, 1, 0])
+    model = make_model()
+    labels = torch.tensor([1, 0, 1, 1, 0, 0, 1, 0])
     for bidirectional, directions in ((True, ("query_to_doc", "doc_to_query")), (False, ("query_to_doc",))):
         theirs = MultipleNegativesRankingLoss(model, directions=directions, partition_mode="per_direction")
         ours = TranslationRankingLoss(model, bidirectional=bidirectional)
@@ -246,7 +249,8 @@ def test_text_ids_see_texts_and_not_padding():
     assert numbers[0] == numbers[1] and len(set(numbers.tolist())) == 3
     assert torch.equal(text_ids({"input_ids": ids[:, :5], "attention_mask": mask[:, :5]}), numbers)
     ends = torch.nn.functional.pad(mask.sum(dim=1).cumsum(dim=0), (1, 0))
-    flat, rows = ids[mask.bool()], {"sentence_embedding": torch.zeros(4, 2)}  # without padding
+    flat = ids[mask.bool()]
+    rows = {"sentence_embedding": torch.zeros(4, 2)}  # without padding
     assert torch.equal(text_ids({**rows, "offsets": ends[:-1], "input_ids": flat}), numbers)
     assert torch.equal(text_ids({**rows, "cu_seq_lens_q": ends, "input_ids": flat[None]}), numbers)
     assert text_ids({"sentence_embedding": torch.zeros(4, 2)}) is None  # of pictures

@@ -20,9 +20,9 @@ def model(make_model: Any) -> Any:
     return make_model().double()
 
 
-def assert_equal(one: Any, other: Any) -> None:
-    assert one[0] == pytest.approx(other[0], rel=1e-9)
-    torch.testing.assert_close([*one[1].values()], [*other[1].values()], rtol=1e-6, atol=1e-9)
+def assert_equal(ours: Any, stock: Any) -> None:
+    assert ours[0] == pytest.approx(stock[0], rel=1e-9)
+    torch.testing.assert_close([*ours[1].values()], [*stock[1].values()], rtol=1e-6, atol=1e-9)
 
 
 THEIRS: list[tuple[Any, Any, Any]] = [
@@ -85,7 +85,8 @@ def test_a_projection_to_the_teacher_is_the_losses_own(model: Any, features: Any
 
 def test_matryoshka_over_a_sum(model: Any, features: Any) -> None:
     """Each component is its sum over the sizes; with the cache outside, value and gradients are the same."""
-    ranking, language = TranslationRankingLoss(model, margin=0.2), LanguageContrastiveLoss(model)
+    ranking = TranslationRankingLoss(model, margin=0.2)
+    language = LanguageContrastiveLoss(model)
     loss = theirs.MatryoshkaLoss(model, ranking + 0.5 * language, [16, 8], [1.0, 0.3])
     parts = loss(features(model), None)
     batch = [{**column, **model(dict(column))} for column in features(model)]
@@ -108,7 +109,8 @@ def test_matryoshka_over_a_sum(model: Any, features: Any) -> None:
 def test_adaptive_layers_over_ours(make_model: Any, features: Any) -> None:
     """A loss of ours that equals one of theirs."""
     model = make_model(layers=3).double()
-    ours, same = InBatchRankingLoss(model), theirs.MultipleNegativesRankingLoss(model)
+    ours = InBatchRankingLoss(model)
+    same = theirs.MultipleNegativesRankingLoss(model)
     random.seed(0)
     expected = gradients(theirs.AdaptiveLayerLoss(model, same), features(model))
     random.seed(0)

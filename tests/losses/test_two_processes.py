@@ -40,10 +40,14 @@ TARGETS = [PAIRS[1][1] if row == 6 else target for row, (_, target) in enumerate
 OTHERS = [SOURCES[(row + 3) % 8] for row in range(8)]
 TEXTS = (SOURCES, TARGETS, OTHERS, SOURCES[::-1], TARGETS[::-1])
 
-TR, RTL = losses.TranslationRankingLoss, losses.RepresentationTranslationLoss
-TLM, WA = losses.TranslationLanguageModelingLoss, losses.WordAlignmentLoss
-SEMA, LANG = losses.SemanticContrastiveLoss, losses.LanguageContrastiveLoss
-IR, SF = losses.InBatchRankingLoss, losses.SiameseContrastiveLoss
+TR = losses.TranslationRankingLoss
+RTL = losses.RepresentationTranslationLoss
+TLM = losses.TranslationLanguageModelingLoss
+WA = losses.WordAlignmentLoss
+SEMA = losses.SemanticContrastiveLoss
+LANG = losses.LanguageContrastiveLoss
+IR = losses.InBatchRankingLoss
+SF = losses.SiameseContrastiveLoss
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,8 @@ class Case:
 
     def rows(self, rank: int | None) -> slice:
         """Of one process, or of both."""
-        first, both = self.sizes[0], sum(self.sizes)
+        first = self.sizes[0]
+        both = sum(self.sizes)
         return slice(0, both) if rank is None else slice(0, first) if rank == 0 else slice(first, both)
 
 
@@ -147,8 +152,8 @@ def compute(case: Case, model: Any, rank: int | None = None, *, wrap: bool = Fal
             labels = torch.tensor([1, 0, 1, 1, 0, 0, 1, 0])[rows] if case.labeled else None
             last = step + 1 == case.accumulate
             with contextlib.nullcontext() if not wrap or last else wrapped.no_sync():
-                found = loss(columns, labels)
-                value = sum(found.values()) if isinstance(found, dict) else found
+                output = loss(columns, labels)
+                value = sum(output.values()) if isinstance(output, dict) else output
                 ((step + 1) * value).backward()
     named = {name.replace("module.", ""): part for name, part in loss.named_parameters()}
     gradients = {name: part.grad.clone() for name, part in named.items() if part.grad is not None}
@@ -200,10 +205,10 @@ def test_two_processes_are_one_with_all_rows(name: str, ranks: list[Results], mo
     expected = compute(CASES[name], small_model())
     assert any(float(part.abs().max()) > 0 for key, part in expected.items() if key != "value")
     for results in ranks:
-        found = of(results, name)
-        assert found["value"].item() == pytest.approx(expected["value"].item(), rel=1e-9)
-        assert expected.keys() <= found.keys()  # DDP gives zeros to what is left out
-        for key, gradient in found.items():
+        actual = of(results, name)
+        assert actual["value"].item() == pytest.approx(expected["value"].item(), rel=1e-9)
+        assert expected.keys() <= actual.keys()  # DDP gives zeros to what is left out
+        for key, gradient in actual.items():
             wanted = expected.get(key, torch.zeros_like(gradient))
             torch.testing.assert_close(gradient, wanted, rtol=1e-7, atol=1e-11)
 

@@ -28,7 +28,8 @@ def test_equals_the_formula(chunk_rows):
 
 @pytest.mark.parametrize("chunk_rows", [1, 4, 11])
 def test_gradients_equal_the_plain_softmax_once(chunk_rows):
-    ours, plain = inputs(), inputs()
+    ours = inputs()
+    plain = inputs()
     loss = vocabulary_cross_entropy(*ours[:2], ours[3], bias=ours[2], chunk_rows=chunk_rows)
     loss.mul(3.0).backward(retain_graph=True)
     F.cross_entropy(F.linear(*plain[:3]), plain[3]).mul(3.0).backward()

@@ -26,7 +26,8 @@ def test_equals_the_formula():
 def test_symmetry_empty_pairs_and_shapes():
     to_source, to_target, xs, ys = attention()
     torch.testing.assert_close(word_alignment(to_target, to_source, ys, xs), word_alignment(*attention()))
-    expected, empty = word_alignment(to_source[:2], to_target[:2], xs[:2], ys[:2]), xs.clone()
+    expected = word_alignment(to_source[:2], to_target[:2], xs[:2], ys[:2])
+    empty = xs.clone()
     empty[2] = False  # a pair without words does not count
     torch.testing.assert_close(word_alignment(to_source, to_target, empty, ys), expected)
     with pytest.raises(ValueError, match=r"\(3, 2, 4, 5\)"):
@@ -42,7 +43,9 @@ def definition(loss, columns):
     for row in range(len(columns[0]["input_ids"])):
         x, y = (column["input_ids"][row][column["attention_mask"][row].bool()] for column in columns)
         y = y[1:]  # without CLS
-        ids, cut, size = torch.cat([x, y])[None], len(x), len(x) + len(y)
+        ids = torch.cat([x, y])[None]
+        cut = len(x)
+        size = len(x) + len(y)
         second = torch.arange(1, len(y) + 1) if loss.positions == "restarting" else torch.arange(cut, size)
         positions = torch.cat([torch.arange(len(x)), second])[None] + parts.position_offset
         two = loss.segments and parts.embeddings.token_type_embeddings.num_embeddings > 1
@@ -52,7 +55,8 @@ def definition(loss, columns):
             mask = torch.full((size, size), torch.finfo(torch.float64).min, dtype=torch.float64)
             for i in range(size):
                 for j in range(size):
-                    i_seen, j_seen = (i >= cut) == target_first, (j >= cut) == target_first
+                    i_seen = (i >= cut) == target_first
+                    j_seen = (j >= cut) == target_first
                     if j_seen or (not i_seen and j < i):
                         mask[i, j] = 0.0
             output = encoder(
@@ -65,7 +69,8 @@ def definition(loss, columns):
             matrices.append(output.attentions[-1])
         special = set(parts.tokenizer.all_special_ids)
         masks = [[[int(token) not in special for token in side]] for side in (x, y)]
-        to_source, to_target = matrices[0][:, :, cut:, :cut], matrices[1][:, :, :cut, cut:]
+        to_source = matrices[0][:, :, cut:, :cut]
+        to_target = matrices[1][:, :, :cut, cut:]
         losses.append(reference.word_alignment(to_source.tolist(), to_target.tolist(), *masks))
     encoder.set_attn_implementation("sdpa")
     return sum(losses) / len(losses)

@@ -26,12 +26,12 @@ SHAPE |= {"max_position_embeddings": 130}
 @lru_cache(maxsize=1)
 def phrases() -> dict[str, list[str]]:
     """Sentences by language."""
-    found: dict[str, list[str]] = {}
+    texts_by_language: dict[str, list[str]] = {}
     for code in ("de", "fr", "vi", "zh"):
         rows = parallel_phrases(code, "en", size=150)
-        found[code] = list(rows["source"])
-        found["en"] = list(rows["target"])
-    return found
+        texts_by_language[code] = list(rows["source"])
+        texts_by_language["en"] = list(rows["target"])
+    return texts_by_language
 
 
 def german_english() -> list[str]:

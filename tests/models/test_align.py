@@ -37,7 +37,8 @@ def mutual(table: list[list[float]]) -> set[tuple[int, int]]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_links_are_the_definition(seed):
-    source, target = pieces(7 + seed % 3, 4, seed), pieces(6 + seed % 4, 5, 100 + seed)
+    source = pieces(7 + seed % 3, 4, seed)
+    target = pieces(6 + seed % 4, 5, 100 + seed)
     similarities = by_loops(source, target)
     torch.testing.assert_close(piece_similarities(source, target, 1), torch.tensor(similarities))
 
@@ -50,7 +51,8 @@ def test_links_are_the_definition(seed):
         for q, j in enumerate(words[1]):
             table[i][j] = max(table[i][j], (1 + similarities[p][q]) / 2)
     first = mutual(table)
-    rows, columns = {i for i, _ in first}, {j for _, j in first}
+    rows = {i for i, _ in first}
+    columns = {j for _, j in first}
     for i, row in enumerate(table):
         for j in range(len(row)):
             row[j] *= 0.0 if i in rows and j in columns else 0.9 if i in rows or j in columns else 1.0
@@ -58,7 +60,9 @@ def test_links_are_the_definition(seed):
 
 
 def test_a_word_without_pieces_and_an_empty_sentence_have_no_links():
-    source, target, none = pieces(3, 2, 0), pieces(3, 3, 1), Pieces({1: torch.empty(0, 6)}, torch.empty(2, 0))
+    source = pieces(3, 2, 0)
+    target = pieces(3, 3, 1)
+    none = Pieces({1: torch.empty(0, 6)}, torch.empty(2, 0))
     source = source._replace(shares=torch.cat([source.shares[:1], torch.zeros(1, 3), source.shares[1:]]))
     assert {i for i, _ in link_words(source, target, 1)} <= {0, 2}
     assert link_words(source, none, 1) == link_words(none, target, 1) == []
@@ -87,14 +91,14 @@ def test_a_sentence_is_cut_as_the_encoder_knows_it(make_model, text):
     model = make_model()
     spans = model.tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
     words = split_words(text)
-    [found] = read_pieces(model, [text], [2])
+    [actual] = read_pieces(model, [text], [2])
     expected = [
         [bool(set(range(begin, end)) & set(range(*span))) for span in spans] for begin, end in word_spans(text, words)
     ]
     kept = [row for row in zip(*expected) if any(row)]
-    assert [tuple(row) for row in (found.shares > 0).T.tolist()] == kept
+    assert [tuple(row) for row in (actual.shares > 0).T.tolist()] == kept
     (similarities,) = word_similarities(model, [text], [text], layer=2)
-    covered = torch.tensor([any(own) for own in expected])
+    covered = torch.tensor([any(in_word) for in_word in expected])
     torch.testing.assert_close(similarities.diagonal(), torch.where(covered, 1.0, torch.nan), equal_nan=True)
 
 
@@ -103,11 +107,11 @@ def test_batches_and_lengths_do_not_change_links(method, make_model, caplog):
     model = make_model(max_length=8)
     sources = ["Der Hund schläft.", "", "Ich lese ein sehr langes Buch über sehr viele Hunde und Katzen.", "Ja"]
     targets = ["The dog is sleeping.", "nothing", "I read a very long book about a great many dogs and cats.", "Yes"]
-    one = align_words(model, sources, targets, method=method, batch_size=1)
-    assert one == align_words(model, sources, targets, method=method, batch_size=4)
-    assert one[1] == [] and one[2]
+    one_at_a_time = align_words(model, sources, targets, method=method, batch_size=1)
+    assert one_at_a_time == align_words(model, sources, targets, method=method, batch_size=4)
+    assert one_at_a_time[1] == [] and one_at_a_time[2]
     # Eight tokens with CLS and SEP hold six words at most.
-    assert max(i for i, _ in one[2]) < 6
+    assert max(i for i, _ in one_at_a_time[2]) < 6
     assert "4 of 8 sentences are longer than the model's maximum of 8 tokens" in caplog.text
 
 

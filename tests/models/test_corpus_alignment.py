@@ -65,7 +65,8 @@ def test_a_word_said_by_two_keeps_both():
 
 
 def test_a_large_corpus_is_counted_in_parts(monkeypatch):
-    sources, targets = [["a", "b"], ["a", "c"], ["b", "c"]], [["x", "y"], ["x", "z"], ["y", "z"]]
+    sources = [["a", "b"], ["a", "c"], ["b", "c"]]
+    targets = [["x", "y"], ["x", "z"], ["y", "z"]]
     tables = [cosines(2, 2, seed) for seed in range(3)]
     at_once = link_by_corpus(sources, targets, tables)
     monkeypatch.setattr(align, "WORD_PAIRS_AT_ONCE", 9)
@@ -85,11 +86,13 @@ def test_empty_sentences_and_words_that_were_not_read_have_no_links():
 
 
 def test_other_pairs_set_right_what_a_pair_alone_gets_wrong():
-    wrong, right = torch.tensor([[0.5, 0.6], [0.6, 0.5]]), torch.tensor([[0.8, 0.3], [0.3, 0.8]])
+    wrong = torch.tensor([[0.5, 0.6], [0.6, 0.5]])
+    right = torch.tensor([[0.8, 0.3], [0.3, 0.8]])
     assert link_by_corpus([["ja", "nein"]], [["yes", "no"]], [wrong]) == [[(0, 1), (1, 0)]]
     # Case and punctuation around a word do not make it another.
-    sources, targets = [["ja", "nein"], *[["Ja", word] for word in "abcd"]], [["yes", "no"], *[["»Yes«", "no"]] * 4]
+    sources = [["ja", "nein"], *[["Ja", word] for word in "abcd"]]
+    targets = [["yes", "no"], *[["»Yes«", "no"]] * 4]
     sources += [["(nein)", word] for word in "efgh"]
     targets += [["no!", word] for word in "EFGH"]
-    found = link_by_corpus(sources, targets, [wrong, *[right] * 8])
-    assert found[0] == [(0, 0), (1, 1)] and found[5:] == [[(0, 0), (1, 1)]] * 4
+    links = link_by_corpus(sources, targets, [wrong, *[right] * 8])
+    assert links[0] == [(0, 0), (1, 1)] and links[5:] == [[(0, 0), (1, 1)]] * 4

@@ -32,7 +32,8 @@ def test_the_cls_head_is_equation_one() -> None:
     model = tiny().eval()
     replace_head(model, seed=4)
     features = model.preprocess([PAIRS[0]])
-    ids, types = features["input_ids"][0].tolist(), features["token_type_ids"][0].tolist()
+    ids = features["input_ids"][0].tolist()
+    types = features["token_type_ids"][0].tolist()
     separator = model.tokenizer.sep_token_id
     first = ids.index(separator)
     assert ids[0] == model.tokenizer.cls_token_id and ids[-1] == separator and ids.count(separator) == 2
@@ -50,10 +51,10 @@ def test_only_the_passage_is_cut_after_loading_too(head: str, tmp_path: Path) ->
     tiny(head).save_pretrained(str(tmp_path))
     model = CrossEncoder(str(tmp_path), device="cpu")
     query = PAIRS[0][0] * 2
-    whole = model.tokenizer(query, add_special_tokens=False)["input_ids"]
-    assert 24 < len(whole) <= 44  # more than half of what fits: "longest_first" would cut it
+    query_ids = model.tokenizer(query, add_special_tokens=False)["input_ids"]
+    assert 24 < len(query_ids) <= 44  # more than half of what fits: "longest_first" would cut it
     ids = model.preprocess([(query, PAIRS[0][1] * 20)])["input_ids"][0].tolist()
-    assert len(ids) == 48 and ids[1 : 1 + len(whole)] == whole
+    assert len(ids) == 48 and ids[1 : 1 + len(query_ids)] == query_ids
     with pytest.raises(Exception, match="Truncation error"):  # the tokenizer's own, where a query fills everything
         model.predict([(query * 3, PAIRS[0][1])])
 
@@ -66,16 +67,16 @@ def test_from_encoders_and_cross_encoders(head: Any, make_model: Any, tmp_path: 
     weights = encoder[0].auto_model.state_dict()
     for start in (str(tmp_path / "encoder"), str(tmp_path / "bare"), encoder):
         model = cross_encoder(start, head=head, seed=2, device="cpu")
-        found = base_weights(model)
-        assert found.keys() == weights.keys() and all(torch.equal(found[key], weights[key]) for key in found)
+        copied = base_weights(model)
+        assert copied.keys() == weights.keys() and all(torch.equal(copied[key], weights[key]) for key in copied)
     assert encoder[0].processing_kwargs == {}  # the given model is not touched
     model.save_pretrained(str(tmp_path / "ranker"))
     kept = cross_encoder(str(tmp_path / "ranker"), head="keep", device="cpu")
     assert (kept.predict(SHORT) == model.predict(SHORT)).all()
     other = cross_encoder(str(tmp_path / "ranker"), head="pooler" if head == "cls" else "cls", max_length=20)
     assert other.max_seq_length == 20
-    found = base_weights(other)
-    assert all(torch.equal(found[key], weights[key]) for key in found)
+    copied = base_weights(other)
+    assert all(torch.equal(copied[key], weights[key]) for key in copied)
 
 
 def test_what_has_no_place_for_a_head(make_model: Any, tmp_path: Path) -> None:
@@ -97,7 +98,8 @@ def test_what_has_no_place_for_a_head(make_model: Any, tmp_path: Path) -> None:
 def test_a_new_head_over_the_same_encoder(head: str) -> None:
     """Each stage of a cascade starts with one."""
     model = tiny(head)
-    before, state = base_weights(model), torch.get_rng_state()
+    before = base_weights(model)
+    state = torch.get_rng_state()
     heads = [part.detach().clone() for module in head_modules(model) for part in module.parameters()]
     assert replace_head(model, seed=5) is model
     again = [part.detach().clone() for module in head_modules(model) for part in module.parameters()]

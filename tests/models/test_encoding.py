@@ -27,7 +27,8 @@ def few_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def prompted(model: Any) -> Any:
-    model.prompts, model.default_prompt_name = {"query": "Hund ", "passage": "Katze "}, "query"
+    model.prompts = {"query": "Hund ", "passage": "Katze "}
+    model.default_prompt_name = "query"
     return model
 
 
@@ -41,7 +42,8 @@ def decoder(model: Any) -> Any:
     """Padded at the left, pooled by the last token."""
     torch.manual_seed(0)
     config = Qwen3Config(vocab_size=300, hidden_size=16, intermediate_size=32, num_hidden_layers=2, head_dim=8)
-    config.num_attention_heads, config.num_key_value_heads = 2, 1
+    config.num_attention_heads = 2
+    config.num_key_value_heads = 1
     model[0].model = Qwen3Model(config).eval()
     model[0].model_forward_params = {"input_ids", "attention_mask"}
     model.tokenizer.padding_side = "left"
@@ -77,10 +79,10 @@ def test_vectors_are_sentence_transformers(
     kind: str, role: Any, options: dict[str, Any], make_model: Callable[..., Any]
 ) -> None:
     model = MODELS[kind](make_model())
-    by = getattr(model, f"encode_{role}" if role != "text" else "encode")
-    found = encode(model, TEXTS, role=role, **options)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, by(TEXTS, **options), atol=2e-6)
+    method = getattr(model, f"encode_{role}" if role != "text" else "encode")
+    vectors = encode(model, TEXTS, role=role, **options)
+    assert vectors.dtype == np.float32
+    np.testing.assert_allclose(vectors, method(TEXTS, **options), atol=2e-6)
 
 
 def test_batches(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,12 +105,13 @@ def test_what_is_no_plain_model_encodes_itself(model: Any) -> None:
         def encode(self, inputs: Any, **options: Any) -> Any:  # type: ignore[override]
             return super().encode([f"Der {text}" for text in inputs], **options)
 
-    own, plain = Prompting(modules=[*model], device="cpu"), encode(model, [f"Der {text}" for text in TEXTS])
+    prompting = Prompting(modules=[*model], device="cpu")
+    plain = encode(model, [f"Der {text}" for text in TEXTS])
     for role in ("text", "query", "document"):
-        np.testing.assert_allclose(encode(own, TEXTS, role=role), plain, atol=2e-6)  # type: ignore[arg-type]
+        np.testing.assert_allclose(encode(prompting, TEXTS, role=role), plain, atol=2e-6)  # type: ignore[arg-type]
 
-    own.truncate_dim = 4
-    np.testing.assert_allclose(encode(own, TEXTS), plain[:, :4], atol=2e-6)
+    prompting.truncate_dim = 4
+    np.testing.assert_allclose(encode(prompting, TEXTS), plain[:, :4], atol=2e-6)
 
     class Fake:
         def encode(self, texts: list[str], **options: Any) -> list[list[float]]:
@@ -124,6 +127,6 @@ def test_types(dtype: Any, saved_encoder: Path) -> None:
     exact = encode(load_encoder(str(saved_encoder), device="cpu"), TEXTS, normalize_embeddings=True)
     casting = load_encoder(str(saved_encoder), device="cpu", dtype=dtype)
     for model in (casting, load_encoder(str(saved_encoder), device="cpu").to(getattr(torch, dtype))):
-        found = encode(model, TEXTS, normalize_embeddings=True)
-        assert np.linalg.norm(found, axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-6)
-        assert (exact * found).sum(axis=1).min() > 0.999 and not np.array_equal(exact, found)
+        vectors = encode(model, TEXTS, normalize_embeddings=True)
+        assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-6)
+        assert (exact * vectors).sum(axis=1).min() > 0.999 and not np.array_equal(exact, vectors)

@@ -27,7 +27,8 @@ def masked_lm(tmp_path: Path, make_model: Any) -> Any:
     """Saves a masked language model with a tokenizer; every weight is drawn, so that nothing is one or zero."""
 
     def build(**changes: Any) -> tuple[Path, Any]:
-        tokenizer, folder = make_model().tokenizer, tmp_path / "bert"
+        tokenizer = make_model().tokenizer
+        folder = tmp_path / "bert"
         model: Any = BertForMaskedLM(BertConfig(**SHAPE, vocab_size=len(tokenizer), **changes)).eval()
         torch.manual_seed(1)
         for parameter in model.parameters():
@@ -41,11 +42,12 @@ def masked_lm(tmp_path: Path, make_model: Any) -> Any:
 
 @pytest.mark.parametrize("tied", [True, False])
 def test_rtl_starts_from_a_copy(masked_lm: Any, tied: bool) -> None:
-    folder, whole = masked_lm()
+    folder, masked_model = masked_lm()
     model = load_encoder(str(folder), device="cpu")
     ids = [40, 7, 12]
     loss = RepresentationTranslationLoss(model, target_vocabulary=ids, tied=tied)
-    head, theirs = loss.head.vocabulary_head, whole.cls.predictions
+    head = loss.head.vocabulary_head
+    theirs = masked_model.cls.predictions
     assert torch.equal(head.dense.weight, theirs.transform.dense.weight)
     assert torch.equal(head.norm.bias, theirs.transform.LayerNorm.bias)
     assert torch.equal(head.bias, theirs.bias[[7, 12, 40]])
@@ -69,12 +71,12 @@ def test_a_trained_head_is_saved_with_its_encoder(masked_lm: Any, tmp_path: Path
     loaded = TranslationLanguageModelingLoss(again).head
     assert loaded.origin == f"from the checkpoint {tmp_path / 'out'}"
     torch.testing.assert_close(loaded.state_dict(), head.state_dict(), rtol=0, atol=0)
-    whole = BertForMaskedLM.from_pretrained(tmp_path / "out").eval()
+    masked_model = BertForMaskedLM.from_pretrained(tmp_path / "out").eval()
     tokens = model.tokenizer(texts, padding=True, return_tensors="pt")
     with torch.no_grad():
-        states = whole.bert(**tokens).last_hidden_state
+        states = masked_model.bert(**tokens).last_hidden_state
         scores = head(states) @ head.output_weight(backbone(model).word_embeddings).T + head.bias
-        torch.testing.assert_close(whole(**tokens).logits, scores)
+        torch.testing.assert_close(masked_model(**tokens).logits, scores)
 
 
 def test_a_checkpoint_in_the_hubs_cache(masked_lm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,9 +86,9 @@ def test_a_checkpoint_in_the_hubs_cache(masked_lm: Any, tmp_path: Path, monkeypa
     (repo / "refs").mkdir(parents=True)
     biases: dict[str | None, set[float]] = {}
     for number, name in enumerate(["main", "v1"]):
-        folder, whole = masked_lm()
-        whole.cls.predictions.bias.data.fill_(number + 1.0)
-        whole.save_pretrained(folder)
+        folder, masked_model = masked_lm()
+        masked_model.cls.predictions.bias.data.fill_(number + 1.0)
+        masked_model.save_pretrained(folder)
         (repo / "snapshots").mkdir(exist_ok=True)
         folder.rename(repo / "snapshots" / (str(number) * 40))
         (repo / "refs" / name).write_text(str(number) * 40)
@@ -126,7 +128,7 @@ def test_a_family_without_such_a_head_is_named_before_training(make_model: Any) 
 @pytest.mark.parametrize("layout", ["first", "sharded", "pickled"])
 def test_layouts_of_checkpoints(masked_lm: Any, layout: str) -> None:
     """BERT's first checkpoints say gamma and beta; large ones are cut into files; old ones are pickled."""
-    folder, whole = masked_lm()
+    folder, masked_model = masked_lm()
     path = folder / "model.safetensors"
     state = load_file(path)
     if layout == "first":
@@ -139,19 +141,19 @@ def test_layouts_of_checkpoints(masked_lm: Any, layout: str) -> None:
         torch.save(state, folder / "pytorch_model.bin")
     else:
         path.unlink()
-        whole.save_pretrained(folder, max_shard_size="5KB")
+        masked_model.save_pretrained(folder, max_shard_size="5KB")
         assert len(list(folder.glob("*.safetensors"))) > 1
     head = TranslationLanguageModelingLoss(load_encoder(str(folder), device="cpu")).head
-    theirs = whole.cls.predictions
+    theirs = masked_model.cls.predictions
     assert torch.equal(head.norm.weight, theirs.transform.LayerNorm.weight) and torch.equal(head.bias, theirs.bias)
 
 
 def test_a_resumed_run_has_a_decoder_of_its_own(masked_lm: Any, tmp_path: Path) -> None:
     """Word rows other than the word embeddings are trained, and loaded over an encoder that was saved without them."""
-    folder, whole = masked_lm(tie_word_embeddings=False)
+    folder, masked_model = masked_lm(tie_word_embeddings=False)
     model = load_encoder(str(folder), device="cpu")
     loss = TranslationLanguageModelingLoss(model)
-    assert torch.equal(loss.head.weight, whole.cls.predictions.decoder.weight)
+    assert torch.equal(loss.head.weight, masked_model.cls.predictions.decoder.weight)
     assert not torch.equal(loss.head.weight, backbone(model).word_embeddings.weight)
     save_loss_state(loss, model, tmp_path)
     model.save_pretrained(str(tmp_path / "checkpoint"))

@@ -115,7 +115,8 @@ def test_damaged_weights(
 def test_text_read_in_lower_case_stays_so(tmp_path: Path) -> None:
     """Sentence-transformers reads ``do_lower_case`` and does not save it: what was trained or slimmed from such a model
     read capitals, of which it knew none."""
-    start, copy = tmp_path / "start", tmp_path / "copy"
+    start = tmp_path / "start"
+    copy = tmp_path / "copy"
     encoder("wordpiece").save_pretrained(str(start))
     settings = json.loads((start / "sentence_bert_config.json").read_text())
     (start / "sentence_bert_config.json").write_text(json.dumps({**settings, "do_lower_case": True}))

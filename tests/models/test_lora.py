@@ -71,9 +71,9 @@ def test_the_merged_model_is_the_last_checkpoint(merged: Any) -> None:
     last = SentenceTransformer(str(merged.folder / "training" / "checkpoint-4"), device="cpu")
     base = SentenceTransformer(str(merged.folder / "training" / "base"), device="cpu")
     assert lora.has_adapters(last)
-    found = merged.model.eval().encode(SENTENCES)
-    assert found == pytest.approx(last.encode(SENTENCES), abs=1e-5)
-    assert found != pytest.approx(base.encode(SENTENCES), abs=1e-3)
+    vectors = merged.model.eval().encode(SENTENCES)
+    assert vectors == pytest.approx(last.encode(SENTENCES), abs=1e-5)
+    assert vectors != pytest.approx(base.encode(SENTENCES), abs=1e-3)
 
 
 def test_adapters_that_are_kept(phrases: dict[str, Any], merged: Any, tmp_path: Path) -> None:
@@ -135,7 +135,8 @@ def test_the_base_of_the_last_stage_is_the_one_of_its_adapters(tmp_path: Path) -
 
 
 def test_checkpoints_are_read_wherever_the_base_went(make_model: Make, tmp_path: Path) -> None:
-    plain, model = make_model().eval(), adapted(make_model, tmp_path)
+    plain = make_model().eval()
+    model = adapted(make_model, tmp_path)
     base = lora.without_adapters(model)
     assert (base.encode(SENTENCES) == plain.encode(SENTENCES)).all()
     assert lora.has_adapters(model) and not lora.has_adapters(base)
@@ -161,7 +162,9 @@ def test_the_head_copies_what_adapted_layers_compute(make_model: Make, tmp_path:
 
 
 def test_merging_takes_every_trace_away(make_model: Make, tmp_path: Path) -> None:
-    state, plain, fresh = torch.get_rng_state(), make_model().eval(), make_model()
+    state = torch.get_rng_state()
+    plain = make_model().eval()
+    fresh = make_model()
     lora.add_lora(fresh, lora.LoraOptions(), base=tmp_path)
     assert torch.equal(state, torch.get_rng_state())
     assert (fresh.eval().encode(SENTENCES) == plain.encode(SENTENCES)).all()  # before they are trained

@@ -43,11 +43,11 @@ def test_the_last_layers_read_as_they_do_in_the_encoder(name: str) -> None:
     mask = features["attention_mask"].bool()
     with torch.no_grad():
         inputs = {"input_ids": features["input_ids"], "attention_mask": features["attention_mask"]}
-        whole = parts.model(**inputs, output_hidden_states=True)
+        output = parts.model(**inputs, output_hidden_states=True)
         for count in (1, 2, len(parts.layers)):
-            below = whole.hidden_states[len(parts.layers) - count]
+            below = output.hidden_states[len(parts.layers) - count]
             states = parts.run(list(parts.layers[-count:]), below, mask, parts.position_ids(mask))
-            torch.testing.assert_close(states[mask], whole.last_hidden_state[mask])
+            torch.testing.assert_close(states[mask], output.last_hidden_state[mask])
     kinds = getattr(parts.model.config, "layer_types", None)
     assert kinds is None or len(kinds) == len(parts.layers)
 

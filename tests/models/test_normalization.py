@@ -29,8 +29,8 @@ def test_centering_by_definition(center: Any) -> None:
     languages = ["zh", "vi", "vi", "zh", "vi", "vi", "th", "th"]
     means = {}
     for code in ("zh", "vi", "th"):
-        own = [unit(row) for row, found in zip(vectors.tolist(), languages) if found == code]
-        means[code] = [sum(column) / len(own) for column in zip(*own)]
+        units = [unit(row) for row, language in zip(vectors.tolist(), languages) if language == code]
+        means[code] = [sum(column) / len(units) for column in zip(*units)]
     joint = [sum(column) / 3 for column in zip(*means.values())]
     centering = fit_centering(vectors, languages, center)
     assert centering is not None
@@ -44,18 +44,20 @@ def test_centering_saved_and_put_off(make_model: Callable[..., Any], tmp_path: P
     plain = make_model().eval()
     centering = Centering(torch.full((16,), 0.1), {"zh": torch.full((16,), 0.2), "zh-TW": torch.full((16,), -0.1)})
     assert find_centering(plain) is None and language_routes(plain) == []
-    for given in (centering, Centering(centering.joint, {})):
-        apply_centering(plain, given).save_pretrained(str(tmp_path / "model"))
+    for fitted in (centering, Centering(centering.joint, {})):
+        apply_centering(plain, fitted).save_pretrained(str(tmp_path / "model"))
         loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu")
-        assert language_routes(loaded) == sorted(given.languages)
+        assert language_routes(loaded) == sorted(fitted.languages)
         assert model_fingerprint(loaded) != model_fingerprint(plain)
-        found = find_centering(loaded)
-        assert found is not None
-        torch.testing.assert_close((found.joint, found.languages), (given.joint, given.languages), rtol=0, atol=0)
+        loaded_centering = find_centering(loaded)
+        assert loaded_centering is not None
+        torch.testing.assert_close(
+            (loaded_centering.joint, loaded_centering.languages), (fitted.joint, fitted.languages), rtol=0, atol=0
+        )
         bare = apply_centering(loaded, None)
         np.testing.assert_allclose(bare.encode(TEXTS), plain.encode(TEXTS), rtol=0, atol=1e-6)
-        expected = given(torch.from_numpy(plain.encode(TEXTS)), "zh").numpy()
-        task = {"task": "zh"} if given.languages else {}
+        expected = fitted(torch.from_numpy(plain.encode(TEXTS)), "zh").numpy()
+        task = {"task": "zh"} if fitted.languages else {}
         np.testing.assert_allclose(loaded.encode(TEXTS, **task), expected, rtol=0, atol=1e-6)
 
 
@@ -71,7 +73,7 @@ def test_languages_removed() -> None:
     steps = fit_postprocessing(unequal(), LANGUAGES, remove_languages=True)
     weight = steps.projections["languages removed"][0].linear.weight.detach()
     units = torch.nn.functional.normalize(unequal(), dim=-1)
-    means = torch.stack([units[place::3].mean(0) for place in range(3)]) @ weight.T
+    means = torch.stack([units[language::3].mean(0) for language in range(3)]) @ weight.T
     torch.testing.assert_close(means, means[:1].expand(3, -1), rtol=0, atol=1e-6)
     torch.testing.assert_close(weight @ weight, weight, rtol=0, atol=1e-6)
     assert torch.linalg.matrix_rank(weight) == 3  # two directions of three languages went

@@ -36,9 +36,9 @@ def test_the_same_scores_as_predict(model: Any, pairs: list[tuple[str, str]]) ->
     expected = host_scores(model, pairs)
     assert np.ptp(expected) > 0.1, "scores that differ, or the test says nothing"
     for budget in (None, 1, 100):
-        found = PairScorer(model, token_budget=budget).score(pairs)
-        assert found.dtype == np.float32 and found.shape == (len(pairs),)
-        np.testing.assert_allclose(found, expected, atol=1e-5)
+        scores = PairScorer(model, token_budget=budget).score(pairs)
+        assert scores.dtype == np.float32 and scores.shape == (len(pairs),)
+        np.testing.assert_allclose(scores, expected, atol=1e-5)
 
 
 def test_raw_scores_and_autocast(model: Any, pairs: list[tuple[str, str]]) -> None:
@@ -51,16 +51,18 @@ def test_raw_scores_and_autocast(model: Any, pairs: list[tuple[str, str]]) -> No
 
 
 def test_only_the_passage_is_cut_and_counted(model: Any) -> None:
-    tokenizer, limit = model.tokenizer, model.max_seq_length
-    query, long = "Who is sleeping under the table?", " ".join(["The dog is sleeping."] * 20)
+    tokenizer = model.tokenizer
+    limit = model.max_seq_length
+    query = "Who is sleeping under the table?"
+    long = " ".join(["The dog is sleeping."] * 20)
     room = limit - len(tokenizer(query, "")["input_ids"])
     assert 0 < room < len(tokenizer(long, add_special_tokens=False)["input_ids"])
     scorer = PairScorer(model)
     scorer.score([(query, long), (query, "The dog."), (query, long + " And the cat?")])
     assert scorer.cut_passages == 2
     kept = tokenizer.decode(tokenizer(long, add_special_tokens=False)["input_ids"][:room])
-    found = scorer.score([(query, long), (query, kept)])
-    np.testing.assert_allclose(found[0], found[1], atol=1e-5)
+    scores = scorer.score([(query, long), (query, kept)])
+    np.testing.assert_allclose(scores[0], scores[1], atol=1e-5)
 
 
 def test_a_query_is_never_cut(model: Any) -> None:
@@ -75,19 +77,21 @@ def test_a_query_is_never_cut(model: Any) -> None:
 
 
 def test_a_prompt_goes_before_the_query(model: Any) -> None:
-    model, pair = copy.deepcopy(model), ("Who?", "The dog.")
+    model = copy.deepcopy(model)
+    pair = ("Who?", "The dog.")
     plain = model.predict([pair])
-    model.prompts, model.default_prompt_name = {"ask": "Where is the dog: "}, "ask"
+    model.prompts = {"ask": "Where is the dog: "}
+    model.default_prompt_name = "ask"
     np.testing.assert_allclose(PairScorer(model).score([pair]), model.predict([pair]), atol=1e-6)
     assert plain[0] != pytest.approx(model.predict([pair])[0], abs=1e-6)
 
 
 def test_rerank(model: Any) -> None:
-    found = rerank(model, QUERIES[0], PASSAGES[:6])
-    assert [(row.index, pytest.approx(row.score, abs=1e-5)) for row in found] == [
+    ranking = rerank(model, QUERIES[0], PASSAGES[:6])
+    assert [(row.index, pytest.approx(row.score, abs=1e-5)) for row in ranking] == [
         (row["corpus_id"], row["score"]) for row in model.rank(QUERIES[0], PASSAGES[:6])
     ]
-    assert rerank(model, QUERIES[0], PASSAGES[:6], top_k=2) == found[:2]
+    assert rerank(model, QUERIES[0], PASSAGES[:6], top_k=2) == ranking[:2]
     assert [row.index for row in rerank(model, "Who?", ["The dog."] * 3)] == [0, 1, 2]
     assert rerank(model, "Who?", []) == []
 
@@ -97,8 +101,8 @@ def test_what_a_sigmoid_rounds_into_one_keeps_its_order() -> None:
     order = [row.index for row in rerank(model, "Who?", PASSAGES[:6])]
     with torch.no_grad():
         model.model.classifier.bias += 60
-    found = rerank(model, "Who?", PASSAGES[:6])
-    assert {row.score for row in found} == {1.0} and [row.index for row in found] == order != sorted(order)
+    ranking = rerank(model, "Who?", PASSAGES[:6])
+    assert {row.score for row in ranking} == {1.0} and [row.index for row in ranking] == order != sorted(order)
     model.config.num_labels = 3
     with pytest.raises(ValueError, match="one label: got 3"):
         PairScorer(model)
@@ -113,7 +117,7 @@ def test_no_pairs_have_no_scores(model: Any) -> None:
 def test_pairs_are_computed_by_length(model: Any, pairs: list[tuple[str, str]]) -> None:
     """Each once, the longest first, as many as the budget holds."""
     shapes: list[tuple[int, int]] = []
-    hook = model[0].register_forward_pre_hook(lambda _, given: shapes.append(tuple(given[0]["input_ids"].shape)))
+    hook = model[0].register_forward_pre_hook(lambda _, inputs: shapes.append(tuple(inputs[0]["input_ids"].shape)))
     try:
         PairScorer(model, token_budget=100).score(pairs)
     finally:

@@ -19,7 +19,8 @@ class Saved:
     """What stands for a model: files with a word in them."""
 
     def __init__(self, word: str, error: Exception | None = None) -> None:
-        self.word, self.error = word, error
+        self.word = word
+        self.error = error
 
     def save_pretrained(self, folder: str) -> None:
         Path(folder).mkdir()
@@ -42,7 +43,8 @@ def test_a_failure_leaves_the_earlier_model(tmp_path: Path) -> None:
 def test_a_pooler_that_no_embedding_reads_is_left_out(make_model: Callable[..., Any]) -> None:
     """transformers gives a checkpoint without one another each time it is loaded."""
     model = make_model()
-    before, pooler = model_fingerprint(model), model[0].auto_model.pooler.dense.weight
+    before = model_fingerprint(model)
+    pooler = model[0].auto_model.pooler.dense.weight
     with torch.no_grad():
         pooler.add_(1.0)
     assert model_fingerprint(model) == before
@@ -73,8 +75,10 @@ def test_a_report_that_json_cannot_hold_leaves_nothing(tmp_path: Path) -> None:
 
 def test_models_of_other_backends_are_told_apart(make_model: Callable[..., Any]) -> None:
     """Their weights are not to be read: what they compute stands for them."""
-    one, same, other = make_model(), make_model(), make_model(seed=1)
-    for model in (one, same, other):
+    first = make_model()
+    same = make_model()
+    other = make_model(seed=1)
+    for model in (first, same, other):
         model.backend = "openvino"
         model.state_dict = dict
-    assert model_fingerprint(one) == model_fingerprint(same) != model_fingerprint(other)
+    assert model_fingerprint(first) == model_fingerprint(same) != model_fingerprint(other)

@@ -40,8 +40,8 @@ def tokens(model: Any, texts: list[str]) -> list[list[str]]:
     return [model.tokenizer.convert_ids_to_tokens(model.tokenizer(text)["input_ids"]) for text in texts]
 
 
-def same(left: np.ndarray, right: np.ndarray) -> None:
-    np.testing.assert_allclose(left, right, rtol=0, atol=1e-6)
+def same(actual: np.ndarray, expected: np.ndarray) -> None:
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-6)
 
 
 def test_what_is_saved_is_a_stock_model_with_the_same_embeddings(cut: tuple[Any, Any], tmp_path: Path) -> None:
@@ -55,15 +55,21 @@ def test_what_is_saved_is_a_stock_model_with_the_same_embeddings(cut: tuple[Any,
     assert type(loaded.tokenizer) is type(before.tokenizer) and len(loaded.tokenizer) < len(before.tokenizer)
     assert loaded[0].auto_model.config.vocab_size == len(loaded.tokenizer) and model_size(loaded) == model_size(result)
     assert set(loaded.tokenizer.get_added_vocab()) == set(before.tokenizer.get_added_vocab())
-    encoder, table = loaded[0].auto_model, result[0].auto_model.get_input_embeddings()
+    encoder = loaded[0].auto_model
+    table = result[0].auto_model.get_input_embeddings()
     assert table.padding_idx == loaded.tokenizer.pad_token_id == encoder.config.pad_token_id
-    old, rows = before.tokenizer, before[0].auto_model.get_input_embeddings()
+    old = before.tokenizer
+    rows = before[0].auto_model.get_input_embeddings()
     assert loaded.tokenizer.special_tokens_map == old.special_tokens_map
     for token in old.all_special_tokens:
         ids = loaded.tokenizer.convert_tokens_to_ids(token), old.convert_tokens_to_ids(token)
         assert torch.equal(table.weight[ids[0]], rows.weight[ids[1]])
-    sides = [each(["Der Hund"], ["the dog"], padding="max_length", max_length=12) for each in (old, loaded.tokenizer)]
-    names = [each.convert_ids_to_tokens(side["input_ids"][0]) for each, side in zip((old, loaded.tokenizer), sides)]
+    sides = []
+    names = []
+    for tokenizer in (old, loaded.tokenizer):
+        side = tokenizer(["Der Hund"], ["the dog"], padding="max_length", max_length=12)
+        sides.append(side)
+        names.append(tokenizer.convert_ids_to_tokens(side["input_ids"][0]))
     assert names[0] == names[1]  # the template of a cross-encoder, too
     modules = json.loads((tmp_path / "modules.json").read_text(encoding="utf-8"))
     assert all(module["type"].startswith("sentence_transformers.") for module in modules)
@@ -72,9 +78,11 @@ def test_what_is_saved_is_a_stock_model_with_the_same_embeddings(cut: tuple[Any,
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_text_of_kept_tokens_is_cut_as_before(kind: str) -> None:
     """Whatever the order of its words and parts of words; and unseen words of seen letters are not unknown."""
-    texts, before = german_english()[:60], encoder(kind)
-    after, unknown = slim_encoder(before, texts), before.tokenizer.unk_token
-    known = set(after.tokenizer.get_vocab())
+    texts = german_english()[:60]
+    before = encoder(kind)
+    after = slim_encoder(before, texts)
+    unknown = before.tokenizer.unk_token
+    kept = set(after.tokenizer.get_vocab())
     words = sorted({word for text in texts for word in text.split()})
 
     @settings(max_examples=60, deadline=None, derandomize=True)
@@ -82,7 +90,7 @@ def test_any_text_of_kept_tokens_is_cut_as_before(kind: str) -> None:
     def check(parts: list[tuple[str, int, str]]) -> None:
         text = "".join(word[:end] + gap for word, end, gap in parts)
         pieces = tokens(before, [text])
-        if set(pieces[0]) <= known and unknown not in pieces[0]:
+        if set(pieces[0]) <= kept and unknown not in pieces[0]:
             assert tokens(after, [text]) == pieces
 
     check()
@@ -97,15 +105,18 @@ def test_any_text_of_kept_tokens_is_cut_as_before(kind: str) -> None:
 
 def test_prompts_are_read_before_every_text() -> None:
     """Byte-level pieces have the blank in them: ``ĠDer`` after a prompt, ``Der`` without."""
-    before, texts = encoder("byte-level"), [text.split()[0] for text in german_english()]
+    before = encoder("byte-level")
+    texts = [text.split()[0] for text in german_english()]
     plain = slim_encoder(before, texts)
     before.prompts = {"query": "query: ", "document": ""}
-    after, prompted = slim_encoder(before, texts), [f"query: {text}" for text in texts]
+    after = slim_encoder(before, texts)
+    prompted = [f"query: {text}" for text in texts]
     assert tokens(after, prompted) == tokens(before, prompted) != tokens(plain, prompted)
 
 
 def test_faults_are_named() -> None:
-    tiny, text = encoder("tiny"), german_english()
+    tiny = encoder("tiny")
+    text = german_english()
     words = Tokenizer(models.WordLevel({"a": 0, "[UNK]": 1}, unk_token="[UNK]"))
     words.pre_tokenizer = pre_tokenizers.Whitespace()
     static = SentenceTransformer(modules=[StaticEmbedding(words, embedding_dim=4)], device="cpu")
@@ -134,7 +145,7 @@ def test_the_lowest_score_of_unigram_stays() -> None:
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, unk_token="<unk>", pad_token="<unk>")
     after = slim_encoder(over(tokenizer), ["λμνξοπ", "λμνξο"]).tokenizer
     assert after.tokenize("λμνξοπ") == tokenizer.tokenize("λμνξοπ") == ["λμ", "νξ", "οπ"]
-    assert Vocabulary(after).model["vocab"] == [list(each) for each in vocab[:-1]]
+    assert Vocabulary(after).model["vocab"] == [list(entry) for entry in vocab[:-1]]
 
 
 def test_parity_is_what_plain_loops_find() -> None:
@@ -142,13 +153,13 @@ def test_parity_is_what_plain_loops_find() -> None:
     both = before, slim_encoder(before, german_english(), min_count=4)
     assert len(both[1].tokenizer) < len(slim_encoder(before, german_english()).tokenizer)
     texts = ["Übrigens: Äpfel!", *phrases()["de"][:40], *phrases()["en"][:40]]
-    found = parity(*both, [*texts, texts[1]])
+    comparison = parity(*both, [*texts, texts[1]])
     old, new = (model.encode(texts).astype(float).tolist() for model in both)
     cosines = [reference.cosine(x, y) for x, y in zip(old, new)]
-    assert found["texts"] == len(texts)
-    assert found["cosine_mean"] == pytest.approx(sum(cosines) / len(cosines), abs=1e-6)
-    assert found["cosine_min"] == pytest.approx(min(cosines), abs=1e-6) and found["cosine_min"] < 0.9999
-    assert found["same_share"] == sum(cosine >= 0.9999 for cosine in cosines) / len(cosines)
+    assert comparison["texts"] == len(texts)
+    assert comparison["cosine_mean"] == pytest.approx(sum(cosines) / len(cosines), abs=1e-6)
+    assert comparison["cosine_min"] == pytest.approx(min(cosines), abs=1e-6) and comparison["cosine_min"] < 0.9999
+    assert comparison["same_share"] == sum(cosine >= 0.9999 for cosine in cosines) / len(cosines)
 
 
 def test_a_slim_model_keeps_the_type_of_its_weights() -> None:
@@ -159,8 +170,11 @@ def test_a_slim_model_keeps_the_type_of_its_weights() -> None:
 
 
 def test_the_source_stays_as_it_was() -> None:
-    before, texts = encoder("unigram"), everything()
-    size, vectors, written = model_size(before), before.encode(texts), Vocabulary(before.tokenizer).model
+    before = encoder("unigram")
+    texts = everything()
+    size = model_size(before)
+    vectors = before.encode(texts)
+    written = Vocabulary(before.tokenizer).model
     slim_encoder(before, german_english())
     assert model_size(before) == size and Vocabulary(before.tokenizer).model == written
     np.testing.assert_array_equal(before.encode(texts), vectors)
@@ -215,6 +229,6 @@ def test_a_real_encoder_mines_the_same_pairs(real_data: Path, real_encoder: str)
     mined = []
     for model in (before, after):
         vectors = [model.encode(pairs[side][:40], prompt_name="query") for side in ("source", "target")]
-        found = mine(*vectors)
-        mined.append(set(zip(found.source_indices.tolist(), found.target_indices.tolist())))
+        pairs = mine(*vectors)
+        mined.append(set(zip(pairs.source_indices.tolist(), pairs.target_indices.tolist())))
     assert len(mined[0] & mined[1]) >= 0.95 * len(mined[0]) > 30

@@ -41,10 +41,12 @@ def seeded_digest() -> str:
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_decided_by_text_and_seed(architecture: Any) -> None:
     state = torch.get_rng_state()
-    one, same, other = (tiny_encoder(iter(TEXTS), architecture=architecture, seed=seed, **SHAPE) for seed in (3, 3, 4))
-    assert torch.equal(state, torch.get_rng_state()) and one.model_card_data.base_model is None
-    assert digest(one, TEXTS) == digest(same, TEXTS) != digest(other, TEXTS)
-    assert one.tokenizer.get_vocab() == other.tokenizer.get_vocab()
+    first, same, other = (
+        tiny_encoder(iter(TEXTS), architecture=architecture, seed=seed, **SHAPE) for seed in (3, 3, 4)
+    )
+    assert torch.equal(state, torch.get_rng_state()) and first.model_card_data.base_model is None
+    assert digest(first, TEXTS) == digest(same, TEXTS) != digest(other, TEXTS)
+    assert first.tokenizer.get_vocab() == other.tokenizer.get_vocab()
 
 
 @pytest.mark.slow

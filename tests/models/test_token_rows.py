@@ -55,7 +55,8 @@ def rows(folder: Path) -> tuple[int, str]:
 
 def test_tokens_that_no_text_uses_do_no_harm(marked: Path, saved_encoder: Path) -> None:
     """Tokenizers of good models, such as Qwen's, have tokens beyond the embeddings: they must not be refused."""
-    before, after = load_encoder(str(saved_encoder)), load_encoder(str(marked))
+    before = load_encoder(str(saved_encoder))
+    after = load_encoder(str(marked))
     assert (encode(after, PLAIN) == encode(before, PLAIN)).all()
     recipe = load_recipe("tr", tiny=True, overrides={"arguments.max_steps": 1})
     pairs = {"source": [pair[0] for pair in PAIRS], "target": [pair[1] for pair in PAIRS]}

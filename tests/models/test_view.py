@@ -35,21 +35,23 @@ TEXTS = ["我买了三本旧书。", "Tôi đã gặp cô ấy hôm qua.", "cafe
 @pytest.fixture(scope="module")
 def saved(make_model: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> str:
     """A model with a prompt and a module after its pooling."""
-    made, folder = make_model(layers=3), str(tmp_path_factory.mktemp("models") / "encoder")
+    made = make_model(layers=3)
+    folder = str(tmp_path_factory.mktemp("models") / "encoder")
     prompts = {**made.prompts, "query": "query: "}
     SentenceTransformer(modules=[*made, Normalize()], prompts=prompts, device="cpu").save_pretrained(folder)
     return folder
 
 
-def same(left: Any, right: Any) -> bool:
-    return np.allclose(left, right, rtol=0, atol=1e-6)
+def same(actual: Any, expected: Any) -> bool:
+    return np.allclose(actual, expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize(
     "options", [{"layer": 2}, {"layer": 2, "pooling": "mean"}, {"layer": 1, "pooling": "cls"}, {"pooling": "max"}]
 )
 def test_layer_and_pooling(options: dict[str, Any], saved: str) -> None:
-    model, made = load_encoder(saved), load_encoder(saved, truncate_dim=4, **options)
+    model = load_encoder(saved)
+    made = load_encoder(saved, truncate_dim=4, **options)
     assert model_options(load_encoder(saved, layer=3, pooling="mean")) == {}
     assert model_options(made) == {"dim": "4", **{name: str(part) for name, part in options.items() if part != "mean"}}
     cut = cut_to_layer(model, options.get("layer", 3), pooling=options.get("pooling", "mean"))
@@ -58,7 +60,8 @@ def test_layer_and_pooling(options: dict[str, Any], saved: str) -> None:
 
 
 def test_prompts(saved: str) -> None:
-    model, made = load_encoder(saved), load_encoder(saved, prompt="a|b %\n")
+    model = load_encoder(saved)
+    made = load_encoder(saved, prompt="a|b %\n")
     assert model_options(made) == {"prompt": "a%7Cb %25%0A"}
     expected = model.encode([f"a|b %\n{text}" for text in TEXTS])
     assert same(made.encode(TEXTS), expected) and same(made.encode_query(TEXTS), expected)
@@ -123,7 +126,8 @@ def test_what_follows_the_last_layer_is_not_cut_through(make_model: Callable[...
     class Scaled(torch.nn.Module):
         def __init__(self, inner: Any) -> None:
             super().__init__()
-            self.inner, self.config = inner, inner.config
+            self.inner = inner
+            self.config = inner.config
 
         def forward(self, **options: Any) -> Any:
             output = self.inner(**options)
@@ -145,9 +149,9 @@ def test_a_model_of_two_encoders(make_model: Callable[..., Any], tmp_path: Path)
     assert model_options(load_encoder(str(tmp_path / "both"), prompt="q: ")) == {"prompt": "q: "}
     centering = Centering(torch.zeros(16), {"zh": torch.full((16,), 0.2)})
     for role, by in (("query", both.encode_query), ("document", both.encode_document)):
-        (found,) = encode_columns(apply_centering(both, centering), [TEXTS], tasks=["zh"], role=role)  # type: ignore[arg-type]
+        (vectors,) = encode_columns(apply_centering(both, centering), [TEXTS], tasks=["zh"], role=role)  # type: ignore[arg-type]
         expected = centering(torch.from_numpy(by(TEXTS)), "zh").numpy()
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(vectors, expected, rtol=0, atol=1e-6)
 
 
 WIDTHS = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
