@@ -175,7 +175,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         """Rebuild rows of like length together, so that the head computes little on padding."""
         lengths = context["attention_mask"].sum(dim=1) + rebuilt["attention_mask"].sum(dim=1)
         groups = row_groups(lengths, rebuilt["token_embeddings"].shape[-1])
-        if len(groups) <= 1:  # of no row too: half of one
+        if len(groups) <= 1:  # none for the half of a batch of one row, which is empty
             return self._rebuild(parts, context, rebuilt, side)
         totals = []
         counts = []
@@ -188,6 +188,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
     def _rebuild(
         self, parts: Backbone, context: dict[str, Tensor], rebuilt: dict[str, Tensor], side: int
     ) -> SumAndCount:
+        """Return the sum of the cross-entropies of the rebuilt tokens, and their number."""
         # The side that is read: its token states, without CLS and columns of padding.
         context_mask = context["attention_mask"].bool() & ~cls_mask(context["input_ids"], parts.tokenizer)
         seen = context_mask.any(dim=0)

@@ -175,8 +175,10 @@ def _masked(layer: nn.Module, visible: Tensor, call: Callable[..., Any]) -> nn.M
         attention_mask = kwargs.pop("attention_mask") if named else next(iter(args), None)
         allowed = visible[:, None]
         if attention_mask is not None:  # padding, and a window in which a layer may look
-            is_additive = attention_mask.is_floating_point()
-            allowed = allowed & (attention_mask >= 0 if is_additive else attention_mask.bool())
+            if attention_mask.is_floating_point():  # 0 where a token is seen, else a very low number
+                allowed = allowed & (attention_mask >= 0)
+            else:
+                allowed = allowed & attention_mask.bool()
         # A token that may see no other (a pad, the first target word) sees all: its weights are never read.
         allowed = allowed | ~allowed.any(dim=3, keepdim=True)
         if attention_mask is None or attention_mask.dtype == torch.bool or attention_mask.is_floating_point():

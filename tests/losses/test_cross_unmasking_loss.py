@@ -28,13 +28,14 @@ def test_it_is_the_definition_pair_by_pair(loss, features):
     for side in (0, 1):
         losses = []
         for row in range(len(columns[0]["input_ids"])):
-            hidden_side, other = ({k: columns[c][k][row : row + 1] for k in TOKENS} for c in (side, 1 - side))
-            ids = hidden_side["input_ids"][:, hidden_side["attention_mask"][0].bool()]
+            text = {key: columns[side][key][row : row + 1] for key in TOKENS}
+            translation = {key: columns[1 - side][key][row : row + 1] for key in TOKENS}
+            ids = text["input_ids"][:, text["attention_mask"][0].bool()]
             words = torch.ones_like(ids, dtype=torch.bool)
             words[0, [0, -1]] = False  # CLS and SEP
             corrupted, hidden = reference.every_third(ids, words, mask_id=loss.mask_id, vocabulary=300)
             states = parts.model(input_ids=corrupted).last_hidden_state
-            states = torch.cat([model(other)["sentence_embedding"][:, None], states[:, 1:]], dim=1)
+            states = torch.cat([model(translation)["sentence_embedding"][:, None], states[:, 1:]], dim=1)
             states = loss.head(loss.unmasking(states)[hidden])
             logits = states @ parts.word_embeddings.weight.T + loss.head.bias
             losses += F.cross_entropy(logits, ids[hidden], reduction="none").tolist()

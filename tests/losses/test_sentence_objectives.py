@@ -88,7 +88,9 @@ def test_contrastive_losses_equal_their_formulas(size):
 @pytest.mark.parametrize("size", [2, 5])
 def test_distance_and_koleo_equal_their_formulas(size):
     source, target = embeddings(size, size)
-    squares = [sum((a - b) ** 2 for a, b in zip(x, y)) for x, y in zip(source.tolist(), target.tolist())]
+    squares = []
+    for x, y in zip(source.tolist(), target.tolist()):
+        squares += [(a - b) ** 2 for a, b in zip(x, y)]
     assert embedding_distance(source, target).item() == pytest.approx(sum(squares) / (4 * size), rel=1e-9)
     cosines = [reference.cosine(x, y) for x, y in zip(source.tolist(), target.tolist())]
     value = embedding_distance(source, target, distance="cosine").item()
@@ -203,7 +205,8 @@ def test_every_dtype_gives_finite_gradients(function, dtype):
 
 def test_edges():
     """Vectors that are all equal, a pair alone, a margin: values worked out by hand."""
-    ones, (source,) = torch.ones(4, 3, dtype=torch.float64), embeddings(4)
+    ones = torch.ones(4, 3, dtype=torch.float64)
+    (source,) = embeddings(4)
     assert translation_ranking(ones, ones).item() == pytest.approx(math.log(4))
     # The true logit falls by scale times margin.
     expected = math.log(math.exp(-2 * 0.5) + 3) + 2 * 0.5
@@ -263,7 +266,9 @@ def test_a_projection_stands_between_the_embeddings_and_the_loss(make_model, fea
     dense = loss.projection[0]
     assert dense.weight.std().item() == pytest.approx(0.02, rel=0.2) and not dense.bias.any()
     columns = [model(column)["sentence_embedding"] for column in features(model)]
-    projected = [[torch.tanh(dense.weight @ row + dense.bias).tolist() for row in rows] for rows in columns]
+    projected = []
+    for rows in columns:
+        projected.append([torch.tanh(dense.weight @ row + dense.bias).tolist() for row in rows])
     value = loss(features(model))
     assert value.item() == pytest.approx(reference.translation_ranking(*projected, bidirectional=False), rel=1e-9)
     value.backward()

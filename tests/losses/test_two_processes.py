@@ -96,7 +96,7 @@ def cached_tokens(build: Callable[[Any], CrossLingualLoss]) -> Callable[[Any], C
 
 def first_words(model: Any) -> list[int]:
     """Token ids of the first four targets that no other target has: with them alone, one process scores nothing."""
-    ids = [set(model.tokenizer(texts, add_special_tokens=False).input_ids[0]) for texts in ([t] for t in TARGETS)]
+    ids = [set(row) for row in model.tokenizer(TARGETS, add_special_tokens=False).input_ids]
     return sorted(set().union(*ids[:4]) - set().union(*ids[4:]))
 
 

@@ -68,10 +68,11 @@ def definition(loss, columns):
             )
             matrices.append(output.attentions[-1])
         special = set(parts.tokenizer.all_special_ids)
-        masks = [[[int(token) not in special for token in side]] for side in (x, y)]
+        x_mask = [int(token) not in special for token in x]
+        y_mask = [int(token) not in special for token in y]
         to_source = matrices[0][:, :, cut:, :cut]
         to_target = matrices[1][:, :, :cut, cut:]
-        losses.append(reference.word_alignment(to_source.tolist(), to_target.tolist(), *masks))
+        losses.append(reference.word_alignment(to_source.tolist(), to_target.tolist(), [x_mask], [y_mask]))
     encoder.set_attn_implementation("sdpa")
     return sum(losses) / len(losses)
 

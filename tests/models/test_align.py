@@ -21,12 +21,17 @@ def cosine(x: torch.Tensor, y: torch.Tensor) -> float:
 
 def by_loops(source: Pieces, target: Pieces) -> list[list[float]]:
     """Mean of the cosines of two pieces and of their words, whose states are the means of their pieces."""
-    sides = (source, target)
-    words = [[side.states[1][share > 0].mean(dim=0) for share in side.shares.T @ side.shares] for side in sides]
-    return [
-        [(cosine(x, y) + cosine(v, w)) / 2 for y, w in zip(target.states[1], words[1])]
-        for x, v in zip(source.states[1], words[0])
-    ]
+    source_words = word_states(source)
+    target_words = word_states(target)
+    table = []
+    for x, v in zip(source.states[1], source_words):
+        table.append([(cosine(x, y) + cosine(v, w)) / 2 for y, w in zip(target.states[1], target_words)])
+    return table
+
+
+def word_states(side: Pieces) -> list[torch.Tensor]:
+    """For each piece the mean state of the pieces of its word."""
+    return [side.states[1][share > 0].mean(dim=0) for share in side.shares.T @ side.shares]
 
 
 def mutual(table: list[list[float]]) -> set[tuple[int, int]]:
@@ -55,7 +60,10 @@ def test_links_are_the_definition(seed):
     columns = {j for _, j in first}
     for i, row in enumerate(table):
         for j in range(len(row)):
-            row[j] *= 0.0 if i in rows and j in columns else 0.9 if i in rows or j in columns else 1.0
+            if i in rows and j in columns:
+                row[j] = 0.0
+            elif i in rows or j in columns:
+                row[j] *= 0.9
     assert link_words(source, target, 1) == sorted(first | mutual(table))
 
 
@@ -92,9 +100,9 @@ def test_a_sentence_is_cut_as_the_encoder_knows_it(make_model, text):
     spans = model.tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
     words = split_words(text)
     [actual] = read_pieces(model, [text], [2])
-    expected = [
-        [bool(set(range(begin, end)) & set(range(*span))) for span in spans] for begin, end in word_spans(text, words)
-    ]
+    expected = []
+    for begin, end in word_spans(text, words):
+        expected.append([bool(set(range(begin, end)) & set(range(*span))) for span in spans])
     kept = [row for row in zip(*expected) if any(row)]
     assert [tuple(row) for row in (actual.shares > 0).T.tolist()] == kept
     (similarities,) = word_similarities(model, [text], [text], layer=2)

@@ -73,7 +73,8 @@ def test_from_encoders_and_cross_encoders(head: Any, make_model: Any, tmp_path: 
     model.save_pretrained(str(tmp_path / "ranker"))
     kept = cross_encoder(str(tmp_path / "ranker"), head="keep", device="cpu")
     assert (kept.predict(SHORT) == model.predict(SHORT)).all()
-    other = cross_encoder(str(tmp_path / "ranker"), head="pooler" if head == "cls" else "cls", max_length=20)
+    other_head: Any = "pooler" if head == "cls" else "cls"
+    other = cross_encoder(str(tmp_path / "ranker"), head=other_head, max_length=20)
     assert other.max_seq_length == 20
     copied = base_weights(other)
     assert all(torch.equal(copied[key], weights[key]) for key in copied)
@@ -94,15 +95,20 @@ def test_what_has_no_place_for_a_head(make_model: Any, tmp_path: Path) -> None:
             cross_encoder("no/such", head=head)  # type: ignore[arg-type]
 
 
+def head_weights(model: CrossEncoder) -> list[torch.Tensor]:
+    parameters = torch.nn.ModuleList(head_modules(model)).parameters()
+    return [parameter.detach().clone() for parameter in parameters]
+
+
 @pytest.mark.parametrize("head", ["cls", "pooler"])
 def test_a_new_head_over_the_same_encoder(head: str) -> None:
     """Each stage of a cascade starts with one."""
     model = tiny(head)
     before = base_weights(model)
     state = torch.get_rng_state()
-    heads = [part.detach().clone() for module in head_modules(model) for part in module.parameters()]
+    heads = head_weights(model)
     assert replace_head(model, seed=5) is model
-    again = [part.detach().clone() for module in head_modules(model) for part in module.parameters()]
+    again = head_weights(model)
     assert all(torch.equal(tensor, before[name]) for name, tensor in base_weights(model).items())
     weights = [(old, new) for old, new in zip(heads, again) if old.ndim == 2]
     assert weights and not any(torch.equal(old, new) for old, new in weights)
