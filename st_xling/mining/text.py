@@ -69,21 +69,24 @@ def _parse_line(raw: bytes, format: TextFormat) -> tuple[str | None, str]:
         return None, line
     if format == "bucc":
         name, tab, sentence = line.partition("\t")
-        if not tab or not name.strip():
-            raise _LineFault("empty id" if tab else "no tab", "expected id TAB sentence")
+        if not tab:
+            raise _LineFault("no tab", "expected id TAB sentence")
+        if not name.strip():
+            raise _LineFault("empty id", "expected id TAB sentence")
         return name, sentence
     try:
         value = json_object(line)
     except ValueError as error:
         raise _LineFault("bad JSON", str(error)) from None
-    own, text = value.get("id"), value.get("text")
+    json_id = value.get("id")
+    text = value.get("text")
     if not isinstance(text, str):
         raise _LineFault("bad JSON", 'expected an object with a string "text"')
-    if own == "" or not (own is None or is_id(own)):
+    if json_id == "" or not (json_id is None or is_id(json_id)):
         raise _LineFault("bad JSON", '"id" must be a string or a whole number')
-    if not is_unicode(f"{own}{text}"):
+    if not is_unicode(f"{json_id}{text}"):
         raise _LineFault("invalid UTF-8", "half of a surrogate pair")
-    return None if own is None else str(own), text
+    return None if json_id is None else str(json_id), text
 
 
 def json_object(line: str) -> dict[str, Any]:
@@ -91,7 +94,9 @@ def json_object(line: str) -> dict[str, Any]:
     try:
         value = parse_json(line)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"expected JSON: {error}" if line.strip() else "expected JSON, got an empty line") from None
+        if not line.strip():
+            raise ValueError("expected JSON, got an empty line") from None
+        raise ValueError(f"expected JSON: {error}") from None
     if not isinstance(value, dict):
         raise ValueError(f"expected a JSON object, got {type(value).__name__}")
     return value
@@ -133,17 +138,21 @@ class IndexedLines(Sequence[Parsed]):
             IndexError: Beyond the last row.
             ValueError: For a faulty line.
         """
-        rows = range(len(self))[row]
-        return [self[number] for number in rows] if isinstance(rows, range) else self.parse(*self.line(rows))
+        selected = range(len(self))[row]
+        if isinstance(selected, range):
+            return [self[index] for index in selected]
+        return self.parse(*self.line(selected))
 
     def __iter__(self) -> Iterator[Parsed]:
-        return (self.parse(raw, self.path, number) for number, raw in enumerate(raw_lines(self.path), 1))
+        for number, raw in enumerate(raw_lines(self.path), 1):
+            yield self.parse(raw, self.path, number)
 
     def line(self, row: int) -> tuple[bytes, str, int]:
         """Return the line of a row as it is, the file, and the number of the line, counted from 1."""
         stream, starts = self._indexed
         start, stop = starts[row : row + 2].tolist()
-        return line_text(os.pread(stream.fileno(), stop - start, start)), self.path, row + 1
+        raw = os.pread(stream.fileno(), stop - start, start)
+        return line_text(raw), self.path, row + 1
 
     def place(self, row: int) -> str:
         """Return file and line of a row, as ``file:line``."""
@@ -164,12 +173,14 @@ class IndexedLines(Sequence[Parsed]):
                 shutil.copyfileobj(packed, stream, _CHUNK_BYTES)
                 stream.seek(0)
         # It grows in place: a list of arrays would be there twice when they are joined, and leave holes in memory.
-        starts, place = array("q", [0]), 0
+        starts = array("q", [0])
+        offset = 0
         while chunk := stream.read(_CHUNK_BYTES):
-            starts.frombytes((np.flatnonzero(np.frombuffer(chunk, dtype=np.uint8) == ord("\n")) + place + 1).tobytes())
-            place += len(chunk)
-        if starts[-1] != place:  # a last line without an end is a line like any other
-            starts.append(place)
+            line_ends = np.flatnonzero(np.frombuffer(chunk, dtype=np.uint8) == ord("\n"))
+            starts.frombytes((line_ends + offset + 1).tobytes())
+            offset += len(chunk)
+        if starts[-1] != offset:  # a last line without an end is a line like any other
+            starts.append(offset)
         return stream, np.frombuffer(starts, dtype=np.int64)
 
 
@@ -198,7 +209,8 @@ def hash_sentence(digest: Any, sentence: str) -> None:
 
 def summarize(sentences: Iterable[str]) -> TextSummary:
     """Count sentences, and compute their SHA-256, each as by :func:`hash_sentence`."""
-    digest, rows = hashlib.sha256(), 0
+    digest = hashlib.sha256()
+    rows = 0
     for sentence in sentences:
         hash_sentence(digest, sentence)
         rows += 1
@@ -254,8 +266,11 @@ class MiningText(IndexedLines[str]):
 
     def id(self, row: int) -> str:
         """Return the id of a row's sentence."""
-        own = None if self.format == "lines" else _parse_line(self.line(row)[0], self.format)[0]
-        return str(row + 1) if own is None else own
+        if self.format == "lines":
+            return str(row + 1)
+        raw, _, _ = self.line(row)
+        name, _ = _parse_line(raw, self.format)
+        return str(row + 1) if name is None else name
 
     def validate(self, *, progress: bool = False) -> TextSummary:
         """Read the text once, to find all its faults before anything is computed; ids are in memory.
@@ -265,9 +280,11 @@ class MiningText(IndexedLines[str]):
             FileNotFoundError: For a missing file.
         """
         faults = _SentenceFaults(can_skip=False, what="sentences")
-        digest, blanks, ids = hashlib.sha256(), array("q"), set[str]()
+        digest = hashlib.sha256()
+        blank_rows = array("q")
+        ids: set[str] = set()
         line_ids = LineIds()
-        rows = with_tabs = 0
+        rows = rows_with_tab = 0
         lines = progress_bar(raw_lines(self.path), desc="reading", unit="lines", show=progress)
         for number, raw in enumerate(lines, 1):
             if len(faults.faults) >= _ENOUGH_FAULTS:
@@ -275,58 +292,67 @@ class MiningText(IndexedLines[str]):
                 break
             rows += 1
             try:
-                own, sentence = _parse_line(raw, self.format)
+                name, sentence = _parse_line(raw, self.format)
             except _LineFault as fault:
                 faults.add(self.path, number, *fault.args)
                 continue
+            if number == 1:
+                self._check_first_line(name, sentence)
             if self.format == "lines":
                 line_ids.add(sentence)
-                with_tabs += "\t" in sentence
-                if number == 1:
-                    _check_first_line(self.path, sentence)
+                rows_with_tab += "\t" in sentence
             else:
-                if number == 1 and self.format == "bucc" and is_id_header([str(own), *sentence.split("\t")]):
-                    raise ParallelTextError(
-                        f"{self.path}: expected id TAB sentence, got the header {own}, {sentence}; take it away: "
-                        f"tail -n +2 {self.path}"
-                    )
-                if (name := own or str(rows)) in ids:
-                    faults.add(self.path, number, "duplicate id", name)
-                ids.add(name)
+                unique_name = name or str(rows)
+                if unique_name in ids:
+                    faults.add(self.path, number, "duplicate id", unique_name)
+                ids.add(unique_name)
             if is_blank(sentence):
-                blanks.append(rows - 1)
+                blank_rows.append(rows - 1)
             hash_sentence(digest, sentence)
         faults.finalize()
         if not rows:
             raise ParallelTextError(f"expected at least one sentence, got none in {self.path}; check the file.")
-        if not self._may_have_ids and with_tabs >= NEARLY_ALL * rows and (example := line_ids.example) is not None:
+        if not self._may_have_ids:
+            self._check_ids(line_ids, rows, rows_with_tab)
+        return TextSummary([Path(self.path).name], rows, digest.hexdigest(), blank_rows.tolist())
+
+    def _check_first_line(self, name: str | None, sentence: str) -> None:
+        """Raise ``ParallelTextError`` for a header, or the first line of a file of another format."""
+        if self.format == "bucc" and is_id_header([str(name), *sentence.split("\t")]):
+            raise ParallelTextError(
+                f"{self.path}: expected id TAB sentence, got the header {name}, {sentence}; take it away: "
+                f"tail -n +2 {self.path}"
+            )
+        if self.format != "lines":
+            return
+        if is_scored_header(sentence.split("\t")):
+            raise ParallelTextError(
+                f"{self.path}: expected a sentence a line, got a file of scored pairs ({', '.join(SCORED_COLUMNS)}); "
+                "take the sentences of one side: tail -n +2 | cut -f4"
+            )
+        if sentence.startswith("{") and sentence.endswith("}"):
+            try:
+                json_object(sentence)
+            except ValueError:
+                return
+            raise ParallelTextError(
+                f"{self.path}: expected a sentence a line, got JSON; pass --text-format jsonl (format='jsonl')"
+            )
+
+    def _check_ids(self, line_ids: LineIds, rows: int, rows_with_tab: int) -> None:
+        """Raise :class:`TextWithIds` if nearly all lines begin with ids, and warn if all have a tab."""
+        example = line_ids.example
+        if rows_with_tab >= NEARLY_ALL * rows and example is not None:
             raise TextWithIds(
                 f"{self.path}: {line_ids.with_ids:,} of {line_ids.lines:,} lines begin with an id and a tab, such as "
                 f"{example!r}"
             )
-        if with_tabs == rows and not self._may_have_ids:
+        if rows_with_tab == rows:
             logger.warning(
                 "%s: every line has a tab, and is read as one sentence. Pass --text-format bucc (format='bucc') for id "
                 "TAB sentence; of a table take the column of the sentences (cut -f)",
                 self.path,
             )
-        return TextSummary([Path(self.path).name], rows, digest.hexdigest(), blanks.tolist())
-
-
-def _check_first_line(path: str, sentence: str) -> None:
-    if is_scored_header(sentence.split("\t")):
-        raise ParallelTextError(
-            f"{path}: expected a sentence a line, got a file of scored pairs ({', '.join(SCORED_COLUMNS)}); take "
-            "the sentences of one side: tail -n +2 | cut -f4"
-        )
-    if sentence.startswith("{") and sentence.endswith("}"):
-        try:
-            json_object(sentence)
-        except ValueError:
-            return
-        raise ParallelTextError(
-            f"{path}: expected a sentence a line, got JSON; pass --text-format jsonl (format='jsonl')"
-        )
 
 
 def tsv_line(cells: Iterable[object]) -> str:
