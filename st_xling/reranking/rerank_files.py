@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -27,13 +27,13 @@ from st_xling.models.view import model_options
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.options import Autocast, TextFormat, helpful_arguments
 from st_xling.utils.paths import check_outputs
-from st_xling.utils.resumable import Output, deliver, work_folder, work_path
+from st_xling.utils.resumable import Output, ResumableFolder, deliver, work_folder, work_path
 from st_xling.utils.signature import name_of, sign
 from st_xling.utils.terminal import progress_bar
 from st_xling.utils.text import decode_line, raw_lines
 
 # Pairs scored between two saves, and sorted by length together: more would pad hardly less.
-_PAIRS = 2000
+_PAIRS_PER_STEP = 2000
 
 _COUNTS = ("queries", "passages", "without_candidates", "long_queries", "cut_passages")
 _RANKED = "ranked.jsonl"
@@ -85,54 +85,85 @@ def rerank_texts(
     """
     check_top_k(top_k)
     check_outputs({"out": out}, [queries, passages, candidates, name_of(model)], folders={"work": work_path(out, work)})
-    with ExitStack() as stack:
-        texts = TextRecords(queries, "queries"), TextRecords(passages, "passages")
-        for records in texts:
-            stack.callback(records.close)
-        places, candidates_sha256 = read_candidates(candidates, *texts)
+    with (
+        closing(TextRecords(queries, "queries")) as query_records,
+        closing(TextRecords(passages, "passages")) as passage_records,
+    ):
+        candidate_rows, candidates_sha256 = read_candidates(candidates, query_records, passage_records)
         encoder, name = load_reranker(model, device)
         scorer = PairScorer(encoder, token_budget=token_budget, autocast=autocast, long_queries="lowest")
         identity = model_identity(encoder, name)
         task = {
             "command": "rerank",
             "model": identity.fingerprint,
-            "queries": texts[0].sha256,
-            "passages": texts[1].sha256,
+            "queries": query_records.sha256,
+            "passages": passage_records.sha256,
             "candidates": candidates_sha256,
             "top_k": top_k,
             "token budget": scorer.token_budget,
             "autocast": autocast,
             "activation": str(scorer.activation),
         }
-        folder = stack.enter_context(work_folder(out, work, task))
-        counts, finished = dict.fromkeys(_COUNTS, 0), folder.steps
-        with (
-            atomic_writer(folder.path / _RANKED) as stream,
-            progress_bar(total=len(texts[0]), unit="queries", desc="re-ranking", show=progress) as bar,
-        ):
-            # Each group of queries is a step of the folder, with its counts.
-            for group in _groups([len(own) for own in places]):
-                step = f"queries-{group.start}"
-                if step not in finished:
-                    own, lines = _rank(scorer, *texts, places, top_k, group)
-                    with folder.writing(step, f"{step}.jsonl", counts=own) as path:
-                        path.write_bytes(lines)
-                own = folder.listed[step]["counts"]
-                counts = {name: counts[name] + own[name] for name in _COUNTS}
-                stream.write((folder.path / f"{step}.jsonl").read_bytes())
-                bar.update(len(group))
-        deliver(folder.path / _RANKED, out)
-        if work is None:
-            folder.remove()
-    files = {records.what: f"{Path(records.path).name}@{records.sha256[:8]}" for records in texts}
+        with work_folder(out, work, task) as folder:
+            counts = _rank_all(scorer, query_records, passage_records, candidate_rows, top_k, folder, progress=progress)
+            deliver(folder.path / _RANKED, out)
+            if work is None:
+                folder.remove()
+    settings = {
+        **model_options(encoder),
+        "queries": f"{Path(queries).name}@{query_records.sha256[:8]}",
+        "passages": f"{Path(passages).name}@{passage_records.sha256[:8]}",
+    }
+    candidates_name = "all" if candidates is None else f"{Path(candidates).name}@{candidates_sha256[:8]}"
     signature = sign(
         "rerank",
         f"model:{identity}",
-        *(f"{name}:{value}" for name, value in {**model_options(encoder), **files}.items()),
-        candidates="all" if candidates is None else f"{Path(candidates).name}@{candidates_sha256[:8]}",
+        *(f"{name}:{value}" for name, value in settings.items()),
+        candidates=candidates_name,
         top_k=top_k or "all",
     )
     return RerankReport(counts, signature)
+
+
+def _rank_all(
+    scorer: PairScorer,
+    queries: TextRecords,
+    passages: TextRecords,
+    candidate_rows: Sequence[np.ndarray],
+    top_k: int | None,
+    folder: ResumableFolder,
+    *,
+    progress: bool,
+) -> dict[str, int]:
+    """Rank the candidates of all queries, write the lines of :func:`rerank_texts`, and return their counts.
+
+    Args:
+        scorer: Scorer of the cross-encoder.
+        queries: Queries.
+        passages: Passages.
+        candidate_rows: Rows of each query's passages.
+        top_k: As for :func:`rerank_texts`.
+        folder: Work folder, in which each group of queries is a step with its counts.
+        progress: Show a bar on stderr.
+    """
+    counts = dict.fromkeys(_COUNTS, 0)
+    finished = folder.steps
+    with (
+        atomic_writer(folder.path / _RANKED) as stream,
+        progress_bar(total=len(queries), unit="queries", desc="re-ranking", show=progress) as bar,
+    ):
+        for group in _query_groups([len(rows) for rows in candidate_rows]):
+            step = f"queries-{group.start}"
+            if step not in finished:
+                group_counts, lines = _rank(scorer, queries, passages, candidate_rows, top_k, group)
+                with folder.writing(step, f"{step}.jsonl", counts=group_counts) as path:
+                    path.write_bytes(lines)
+            saved_counts = folder.listed[step]["counts"]
+            for count in _COUNTS:
+                counts[count] += saved_counts[count]
+            stream.write((folder.path / f"{step}.jsonl").read_bytes())
+            bar.update(len(group))
+    return counts
 
 
 @dataclass(frozen=True)
@@ -154,50 +185,61 @@ class RerankReport:
         return self.counts
 
     def lines(self) -> list[str]:
-        """Return lines for people: what was skipped and cut, if any."""
-        told = {
+        """Describe what was skipped and cut, if anything, a line each."""
+        descriptions = {
             "without_candidates": "queries without candidates, skipped",
             "long_queries": "queries too long for the model, skipped",
             "cut_passages": "passages cut to the model's length",
         }
-        return [f"{self.counts[name]:,} {what}" for name, what in told.items() if self.counts[name]]
+        lines = []
+        for name, description in descriptions.items():
+            if self.counts[name]:
+                lines.append(f"{self.counts[name]:,} {description}")
+        return lines
 
 
 def _rank(
     scorer: PairScorer,
     queries: TextRecords,
     passages: TextRecords,
-    candidates: Sequence[np.ndarray],
+    candidate_rows: Sequence[np.ndarray],
     top_k: int | None,
     group: range,
 ) -> tuple[dict[str, int], bytes]:
     """Return counts, and the ranked passages of a group of queries as lines."""
-    places = candidates[group.start : group.stop]
+    group_queries = queries[group.start : group.stop]
+    group_rows = candidate_rows[group.start : group.stop]
     # A passage that several queries of the group share is read once.
-    records = {place: passages[place] for place in np.unique(np.concatenate(places)).tolist()}
-    texts = queries[group.start : group.stop]
-    cut = scorer.cut_passages
-    pairs = [(query.text, records[place].text) for query, own in zip(texts, places) for place in own.tolist()]
+    records = {row: passages[row] for row in np.unique(np.concatenate(group_rows)).tolist()}
+    pairs: list[tuple[str, str]] = []
+    for query, rows in zip(group_queries, group_rows):
+        pairs += [(query.text, records[row].text) for row in rows.tolist()]
+    cut_before = scorer.cut_passages
     logits = scorer.score(pairs, raw=True)
-    counts = dict.fromkeys(_COUNTS, 0) | {"queries": len(group), "cut_passages": scorer.cut_passages - cut}
-    ends = np.cumsum([len(own) for own in places])
+    counts = dict.fromkeys(_COUNTS, 0)
+    counts["queries"] = len(group)
+    counts["cut_passages"] = scorer.cut_passages - cut_before
+    ends = np.cumsum([len(rows) for rows in group_rows])
     lines = []
-    for query, own, scores in zip(texts, places, np.split(logits, ends[:-1])):
-        if not len(own) or np.isneginf(scores).all():
-            counts["long_queries" if len(own) else "without_candidates"] += 1
+    for query, rows, query_logits in zip(group_queries, group_rows, np.split(logits, ends[:-1])):
+        if not len(rows):
+            counts["without_candidates"] += 1
             continue
-        best = [(records[int(own[hit.index])], hit.score) for hit in ranked(scorer, scores, top_k)]
-        for rank, (passage, score) in enumerate(best, 1):
+        if np.isneginf(query_logits).all():
+            counts["long_queries"] += 1
+            continue
+        for rank, hit in enumerate(ranked(scorer, query_logits, top_k), 1):
+            passage = records[int(rows[hit.index])]
             line = {
                 "query_id": query.id,
                 "rank": rank,
                 "passage_id": passage.id,
-                "score": float(f"{score:.7g}"),  # as many digits as a float32 has
+                "score": float(f"{hit.score:.7g}"),  # as many digits as a float32 has
                 "language": passage.language,
                 "text": passage.text,
             }
             lines.append(json.dumps(line, ensure_ascii=False).encode() + b"\n")
-        counts["passages"] += len(best)
+            counts["passages"] += 1
     return counts, b"".join(lines)
 
 
@@ -230,15 +272,17 @@ class TextRecords(IndexedLines[TextRecord]):
 
     Attributes:
         sha256: Hash of the file's lines.
-        rows: Id → place, from 0.
+        rows: Row of each record by its id, from 0.
         format: Name of the lines' form in :mod:`st_xling.mining.text`.
     """
 
     def __init__(self, path: str | Path, what: str) -> None:
-        self.path, self.what = str(path), what
+        self.path = str(path)
+        self.what = what
         self.format: TextFormat = "bucc" if ".tsv" in Path(path).suffixes else "jsonl"
-        faults, digest = FaultLog(can_skip=False, what=what), hashlib.sha256()
         self.rows: dict[str, int] = {}
+        faults = FaultLog(can_skip=False, what=what)
+        digest = hashlib.sha256()
         for number, raw in enumerate(raw_lines(path), 1):
             digest.update(raw + b"\n")
             try:
@@ -256,32 +300,37 @@ class TextRecords(IndexedLines[TextRecord]):
         super().__init__(path)
 
     def parse(self, raw: bytes, path: str, number: int) -> TextRecord:
-        name: Any
-        text: Any
         line, fault = decode_line(raw)
         if line is None:
             raise ValueError(f"expected UTF-8, got {fault}")
-        if self.format == "jsonl":
-            value = json_object(line)
-            name, text = value.get("id", value.get("_id")), value.get("text")
-            title, language = str(value.get("title") or "").strip(), value.get("language")
-            if not is_id(name) or not isinstance(text, str):
-                raise ValueError('expected a string or whole number "id" and a string "text"')
-            text = f"{title} {text}" if title else text
-        else:
-            cells = line.split("\t")
-            if number == 1 and is_id_header(cells):
-                raise ValueError(
-                    f"expected {self.what}, got the header {', '.join(cells)}; take it away: tail -n +2 {path}"
-                )
-            if not 2 <= len(cells) <= 3:
-                raise ValueError(f"expected id TAB text, perhaps TAB language, got {len(cells)} columns")
-            name, text, language = cells if len(cells) == 3 else [*cells, ""]
-        if not str(name).strip() or not text.strip():
+        record = _parse_json(line) if self.format == "jsonl" else self._parse_cells(line.split("\t"), path, number)
+        if not record.id.strip() or not record.text.strip():
             raise ValueError("expected an id and a text that are not blank")
-        if not is_unicode(f"{name}{text}"):
+        if not is_unicode(f"{record.id}{record.text}"):
             raise ValueError("expected text, got half a surrogate pair")
-        return TextRecord(str(name), text, str(language or "").strip() or None)
+        return record
+
+    def _parse_cells(self, cells: Sequence[str], path: str, number: int) -> TextRecord:
+        if number == 1 and is_id_header(cells):
+            raise ValueError(
+                f"expected {self.what}, got the header {', '.join(cells)}; take it away: tail -n +2 {path}"
+            )
+        if not 2 <= len(cells) <= 3:
+            raise ValueError(f"expected id TAB text, perhaps TAB language, got {len(cells)} columns")
+        language = cells[2].strip() if len(cells) == 3 else ""
+        return TextRecord(cells[0], cells[1], language or None)
+
+
+def _parse_json(line: str) -> TextRecord:
+    """Parse a record of one of the layouts of :class:`TextRecords`."""
+    value = json_object(line)
+    name = value.get("id", value.get("_id"))
+    text = value.get("text")
+    title = str(value.get("title") or "").strip()
+    language = str(value.get("language") or "").strip()
+    if not is_id(name) or not isinstance(text, str):
+        raise ValueError('expected a string or whole number "id" and a string "text"')
+    return TextRecord(str(name), f"{title} {text}" if title else text, language or None)
 
 
 def read_candidates(
@@ -295,28 +344,33 @@ def read_candidates(
         queries: Those that the file may name.
         passages: Likewise.
     Returns:
-        For each query the places of its passages; the hash of the file's lines, or ``"all"``.
+        For each query the rows of its passages; the hash of the file's lines, or ``"all"``.
     Raises:
         FileNotFoundError: If there is no such file.
         ParallelTextError: For faulty lines, together: wrong columns, an id that is unknown.
     """
     if path is None:
         return [np.arange(len(passages))] * len(queries), "all"
-    faults, digest = FaultLog(can_skip=False, what="a first stage's result"), hashlib.sha256()
-    places: list[dict[int, None]] = [{} for _ in range(len(queries))]
+    faults = FaultLog(can_skip=False, what="a first stage's result")
+    digest = hashlib.sha256()
+    # Rows of each query's passages, in the order of the file; a dictionary, so that each is there once.
+    rows_by_query: list[dict[int, None]] = [{} for _ in range(len(queries))]
     for number, raw in enumerate(raw_lines(path), 1):
         digest.update(raw + b"\n")
         cells = raw.decode("utf-8", "replace").split()
         if len(cells) != 6:
             faults.add(path, number, "bad line", f"expected the six columns of a TREC run, got {len(cells)} columns")
-        elif not _is_finite(cells[4]):
-            faults.add(path, number, "bad score", f"expected a finite number, got {cells[4]!r}")
-        elif unknown := [cell for cell, known in ((cells[0], queries), (cells[2], passages)) if cell not in known.rows]:
-            faults.add(path, number, "unknown id", f"expected ids of the queries and passages, got {unknown[0]!r}")
+            continue
+        query_id, _, passage_id, _, score, _ = cells
+        if not _is_finite(score):
+            faults.add(path, number, "bad score", f"expected a finite number, got {score!r}")
+        elif query_id not in queries.rows or passage_id not in passages.rows:
+            unknown_id = query_id if query_id not in queries.rows else passage_id
+            faults.add(path, number, "unknown id", f"expected ids of the queries and passages, got {unknown_id!r}")
         else:
-            places[queries.rows[cells[0]]][passages.rows[cells[2]]] = None
+            rows_by_query[queries.rows[query_id]][passages.rows[passage_id]] = None
     faults.finalize()
-    return [np.array(list(own), dtype=np.int64) for own in places], digest.hexdigest()
+    return [np.array(list(rows), dtype=np.int64) for rows in rows_by_query], digest.hexdigest()
 
 
 def _is_finite(text: str) -> bool:
@@ -326,8 +380,8 @@ def _is_finite(text: str) -> bool:
         return False
 
 
-def _groups(sizes: Sequence[int]) -> list[range]:
+def _query_groups(sizes: Sequence[int]) -> list[range]:
     """Return consecutive queries with about 2,000 pairs together, each group as every other run would make it."""
     pairs_before = np.cumsum(sizes) - sizes
-    starts = [0, *(np.flatnonzero(np.diff(pairs_before // _PAIRS)) + 1).tolist(), len(sizes)]
+    starts = [0, *(np.flatnonzero(np.diff(pairs_before // _PAIRS_PER_STEP)) + 1).tolist(), len(sizes)]
     return [range(start, end) for start, end in pairwise(starts)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,7 +65,7 @@ def search_texts(
     memory_mib: int = 256,
     progress: bool = False,
 ) -> list[list[Hit]]:
-    """The best passages for each query.
+    """Find the best passages for each query.
 
     Args:
         queries: In any language of the models.
@@ -91,50 +92,78 @@ def search_texts(
         raise ValueError(f"candidates must be at least top_k: got {candidates} and {top_k}; read more, or show fewer.")
     if not queries or not all(query.strip() for query in queries):
         raise ValueError("expected queries that are not blank, and at least one.")
-    texts = TextRecords(passages, "passages")
-    try:
-        vectors = PrecomputedEmbeddings.open(store, rows=len(texts))
-        vectors.check(MiningText(passages, format=texts.format))
-        # First stage: row and cosine of the nearest passages of each query, best first.
+    with closing(TextRecords(passages, "passages")) as records:
+        vectors = PrecomputedEmbeddings.open(store, rows=len(records))
+        vectors.check(MiningText(passages, format=records.format))
         embeddings = _embed(queries, encoder, vectors, prompt=prompt, device=device)
+        nearest_count = top_k if reranker is None else candidates
+        search_device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         nearest = nearest_rows(
             embeddings,
             vectors.rows,
-            k=min(top_k if reranker is None else candidates, len(texts)),
-            device=device or ("cuda" if torch.cuda.is_available() else "cpu"),
+            k=min(nearest_count, len(records)),
+            device=search_device,
             memory_mib=memory_mib,
             progress=progress,
         )
-        hits = [list(zip(*row)) for row in zip(nearest.indices.tolist(), nearest.similarities.tolist())]
-        # Second stage: row, score and cosine of each query's best, best first.
-        if reranker is None:
-            best = [[(row, cosine, cosine) for row, cosine in own] for own in hits]
-        else:
+        found: list[list[_ScoredRow]] = []
+        for rows, cosines in zip(nearest.indices.tolist(), nearest.similarities.tolist()):
+            found.append([_ScoredRow(row, cosine, cosine) for row, cosine in zip(rows, cosines)])
+        if reranker is not None:
             model, _ = load_reranker(reranker, device)
             scorer = PairScorer(model, token_budget=token_budget, autocast=autocast, progress=progress)
-            pairs = [(query, texts[row].text) for query, own in zip(queries, hits) for row, _ in own]
-            logits = np.split(scorer.score(pairs, raw=True), np.cumsum([len(own) for own in hits])[:-1])
-            best = [
-                [(own[hit.index][0], hit.score, own[hit.index][1]) for hit in ranked(scorer, scores, top_k)]
-                for own, scores in zip(hits, logits)
-            ]
-        return [[_hit(rank, texts[row], *scores) for rank, (row, *scores) in enumerate(own, 1)] for own in best]
-    finally:
-        texts.close()
+            found = _rerank(scorer, queries, records, found, top_k)
+        results = []
+        for scored_rows in found:
+            hits = [_hit(rank, records[scored.row], scored) for rank, scored in enumerate(scored_rows, 1)]
+            results.append(hits)
+        return results
+
+
+class _ScoredRow(NamedTuple):
+    """A passage by its row, with its score and the cosine of query and passage."""
+
+    row: int
+    score: float
+    cosine: float
+
+
+def _rerank(
+    scorer: PairScorer,
+    queries: Sequence[str],
+    records: TextRecords,
+    nearest: Sequence[Sequence[_ScoredRow]],
+    top_k: int,
+) -> list[list[_ScoredRow]]:
+    """Return the best of the nearest passages of each query by a cross-encoder, best first."""
+    pairs: list[tuple[str, str]] = []
+    for query, candidates in zip(queries, nearest):
+        pairs += [(query, records[candidate.row].text) for candidate in candidates]
+    ends = np.cumsum([len(candidates) for candidates in nearest])
+    logits = np.split(scorer.score(pairs, raw=True), ends[:-1])
+    reranked = []
+    for candidates, query_logits in zip(nearest, logits):
+        best = ranked(scorer, query_logits, top_k)
+        reranked.append([candidates[hit.index]._replace(score=hit.score) for hit in best])
+    return reranked
 
 
 def _embed(
     queries: Sequence[str], encoder: Any, vectors: PrecomputedEmbeddings, *, prompt: str | None, device: str | None
 ) -> np.ndarray:
-    """Vectors of the queries by the model of the store. *Shape:* ``(queries, dim)``"""
-    model = load_encoder(encoder, device=device) if isinstance(encoder, str) else encoder
-    if isinstance(encoder, LazyModel):
+    """Embed the queries by the model of the store. *Shape:* ``(queries, dim)``"""
+    if isinstance(encoder, str):
+        model = load_encoder(encoder, device=device)
+    elif isinstance(encoder, LazyModel):
         model = encoder.load()
-    identity, made_by = model_identity(model, name_of(encoder)), vectors.identity
-    if made_by is not None and made_by.fingerprint and made_by.fingerprint != identity.fingerprint:
+    else:
+        model = encoder
+    identity = model_identity(model, name_of(encoder))
+    store_model = vectors.identity
+    if store_model is not None and store_model.fingerprint and store_model.fingerprint != identity.fingerprint:
         raise ValueError(
             f"the queries must be encoded by the model of the store: got {identity}, but {vectors.path} is of "
-            f"{made_by}; name that one, or encode the passages again."
+            f"{store_model}; name that one, or encode the passages again."
         )
     if vectors.store is not None and (language := vectors.store.manifest.settings.get("language")):
         raise ValueError(
@@ -147,6 +176,13 @@ def _embed(
     return encode(model, queries, prompt=prompt, role=role)
 
 
-def _hit(rank: int, record: TextRecord, score: float, cosine: float) -> Hit:
-    language = record.language or likeliest_language(record.text)
-    return Hit(rank, record.id, score, cosine, language, record.language is None, record.text)
+def _hit(rank: int, record: TextRecord, scored: _ScoredRow) -> Hit:
+    return Hit(
+        rank=rank,
+        passage_id=record.id,
+        score=scored.score,
+        cosine=scored.cosine,
+        language=record.language or likeliest_language(record.text),
+        identified=record.language is None,
+        text=record.text,
+    )

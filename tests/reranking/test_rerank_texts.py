@@ -128,7 +128,7 @@ def test_what_is_done_is_not_done_again(
     model: Any, queries: Path, passages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Interrupted in its third group of queries; then with other options; then with the same."""
-    monkeypatch.setattr(module, "_PAIRS", 16)
+    monkeypatch.setattr(module, "_PAIRS_PER_STEP", 16)
     out, stream, work = tmp_path / "ranked.jsonl", io.BytesIO(), tmp_path / "work"
     rerank_texts(model, queries, passages, stream)
     whole, rank, groups = [json.loads(line) for line in stream.getvalue().splitlines()], module._rank, []
