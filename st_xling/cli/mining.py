@@ -43,6 +43,7 @@ ENGINE = search_option("--engine", "ray: all GPUs, or the workers of a cluster; 
 
 
 def filter_limit(word: str) -> tuple[str, float]:
+    """Parse the limit of a filter, such as ``length_ratio=2.5``."""
     name, _, limit = word.partition("=")
     try:
         number = float(limit)
@@ -53,24 +54,24 @@ def filter_limit(word: str) -> tuple[str, float]:
     return name, number
 
 
-def _nothing_is_embedded(given: Given) -> str:
+def _nothing_is_embedded(given_options: Given) -> str:
     embeddings = {"source_embeddings", "target_embeddings"}
-    if embeddings <= given.typed.keys() and "calibrate" not in given.typed:
+    if embeddings <= given_options.typed.keys() and "calibrate" not in given_options.typed:
         return "both texts have embeddings, so that nothing is embedded"
     return ""
 
 
-def _lacks_vectors(given: Given) -> str:
-    sides = [side for side in ("source", "target") if f"{side}_embeddings" not in given.typed]
-    if "model" in given.typed or not sides:
+def _lacks_vectors(given_options: Given) -> str:
+    sides = [side for side in ("source", "target") if f"{side}_embeddings" not in given_options.typed]
+    if "model" in given_options.typed or not sides:
         return ""
     flags = " and ".join(f"--{side}-embeddings" for side in sides)
     texts = " and the ".join(sides)
     return f"expected --model, or embeddings of both texts: got neither for the {texts}; add --model or {flags}."
 
 
-def _has_whole_documents(given: Given) -> str:
-    if given.values["format"] == "vecalign":
+def _has_whole_documents(given_options: Given) -> str:
+    if given_options.values["format"] == "vecalign":
         return "--format vecalign has all groups of a document"
     return ""
 
@@ -545,31 +546,37 @@ def align_words(
     from st_xling.utils.io import write_atomic
     from st_xling.utils.signature import sha8
 
-    name, data, places, count = load_aligned_lines(spec, identify=True)
-    sources, targets = data["source"][:], data["target"][:]
+    # ``numbers`` are those of the lines without an empty side, among ``count`` lines.
+    name, data, numbers, count = load_aligned_lines(spec, identify=True)
+    sources: Any = data["source"][:]
+    targets: Any = data["target"][:]
     if tokenized:
-        # By ASCII spaces alone, as Pharaoh's tools count words: a token may contain a no-break space.
-        sources, targets = ([list(filter(None, text.split(" "))) for text in side] for side in (sources, targets))
-    right = None if gold is None else read_links(gold, first=int(gold_from_1))
-    if right is not None and len(right) == count:
-        right = [right[place] for place in places]
+        sources = split_at_spaces(sources)
+        targets = split_at_spaces(targets)
+    gold_links = None if gold is None else read_links(gold, first=int(gold_from_1))
+    if gold_links is not None and len(gold_links) == count:
+        gold_links = [gold_links[number] for number in numbers]
     encoder = load_encoder(model, **options_of(context, LoadOptions).given())
+    if layer is None:
+        layer = word_alignment.default_layer(encoder)
     options: dict[str, Any] = {"method": method, "show_progress_bar": True, **given(batch_size=batch_size)}
-    layer = word_alignment.default_layer(encoder) if layer is None else layer
     results: dict[str, Any] = {"pairs": len(data), "layer": layer}
     shown = []
-    if right is None:
+    if gold_links is None:
         links = word_alignment.align_words(encoder, sources, targets, layer=layer, **options)
         signature = sign_alignment(encoder, [layer], method, f"{name}@{sha8([sources, targets])}")
     else:
         layers = None if every_layer else [layer]
-        report = evaluate_alignment(encoder, sources, targets, right, layers=layers, name=name, **options)
-        shown = [report.table(), *([f"lowest error rate: layer {report.best_layer}"] if every_layer else [])]
-        links, signature = report.links[report.best_layer], report.signature
+        report = evaluate_alignment(encoder, sources, targets, gold_links, layers=layers, name=name, **options)
+        shown.append(report.table())
+        if every_layer:
+            shown.append(f"lowest error rate: layer {report.best_layer}")
+        links = report.links[report.best_layer]
+        signature = report.signature
         results |= report.as_dict()
     if out is not None:
-        written = dict(zip(places, map(format_links, links)))
-        lines = "".join(f"{written.get(place, '')}\n" for place in range(count))
+        links_by_line = dict(zip(numbers, map(format_links, links)))
+        lines = "".join(f"{links_by_line.get(number, '')}\n" for number in range(count))
         if out == "-":
             print(lines, end="", file=context.obj.stdout)
         else:
@@ -579,3 +586,8 @@ def align_words(
         shown.append(f"{len(links):,} pairs: {out}{empty}")
     print(*shown, signature, sep="\n")
     write_results(context, {**results, "signature": signature})
+
+
+def split_at_spaces(texts: list[str]) -> list[list[str]]:
+    """Split texts at ASCII spaces only, as Pharaoh's tools count words: a token may contain a no-break space."""
+    return [list(filter(None, text.split(" "))) for text in texts]
