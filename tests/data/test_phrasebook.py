@@ -30,7 +30,7 @@ def test_the_data_card_describes_the_file() -> None:
     card = (FOLDER / "README.md").read_text(encoding="utf-8")
     for split in SPLITS:
         assert f"| `{split}` | {SENTENCES[split]:,} | {PASSAGES[split]:,} |" in card
-        sizes = [len(phrasebook._pool(kind, split)) for kind in ("sentence", "question", "passage")]
+        sizes = [len(phrasebook._rows_of_split(kind, split)) for kind in ("sentence", "question", "passage")]
         assert sizes == [SENTENCES[split], PASSAGES[split], PASSAGES[split]]
     columns = ParquetFile(FOLDER / "phrases.parquet").schema.names
     assert columns == ["split", "kind", *LANGUAGES, *(f"{language}_slots" for language in LANGUAGES)]

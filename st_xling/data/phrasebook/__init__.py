@@ -50,33 +50,39 @@ def _column(name: str) -> list[str]:
 
 
 @cache
-def _pool(kind: str, split: str) -> tuple[int, ...]:
+def _rows_of_split(kind: str, split: str) -> tuple[int, ...]:
     """Find the rows of one kind (``sentence``, ``question`` or ``passage``) and split."""
-    return tuple(row for row, found in enumerate(zip(_column("kind"), _column("split"))) if found == (kind, split))
+    rows = enumerate(zip(_column("kind"), _column("split")))
+    return tuple(row for row, kind_and_split in rows if kind_and_split == (kind, split))
 
 
 def _draw(kind: str, split: str, size: int, seed: int) -> list[int]:
     """Draw rows of one kind and split; a smaller size gives the first rows of a larger one."""
     if split not in SPLITS:
         raise ValueError(f"split must be one of {', '.join(SPLITS)}: got {split!r}")
-    rows = list(_pool(kind, split))
+    rows = list(_rows_of_split(kind, split))
     if size > len(rows):
         raise ValueError(f"the {split} split has {len(rows)} different {kind}s: got size={size}; lower size.")
     if seed != 0:
         # Seed 0 is the order of the file. Other seeds begin with its second half, so that up to half of the rows can
         # be drawn with seed 0 and with another seed without an overlap.
         rng = Random(f"phrasebook:{split}:{seed}")
-        halves = rows[len(rows) // 2 :], rows[: len(rows) // 2]
-        for half in halves:
-            rng.shuffle(half)
-        rows = [*halves[0], *halves[1]]
+        middle = len(rows) // 2
+        second_half = rows[middle:]
+        first_half = rows[:middle]
+        rng.shuffle(second_half)
+        rng.shuffle(first_half)
+        rows = second_half + first_half
     return rows[:size]
 
 
 def _texts(language: str, rows: Iterable[int]) -> list[str]:
     """Return the texts of rows; they are stored as tokens with spaces between them."""
     cells = _column(language)
-    return [cells[row].replace(" ", "") if language == "zh" else cells[row] for row in rows]
+    texts = [cells[row] for row in rows]
+    if language == "zh":
+        texts = [text.replace(" ", "") for text in texts]
+    return texts
 
 
 def _align(source: str, target: str) -> list[list[int]]:
@@ -88,11 +94,14 @@ def _align(source: str, target: str) -> list[list[int]]:
     Returns:
         Pairs ``[source index, target index]``, sorted.
     """
-    where: dict[str, list[int]] = {}
+    targets_of_slot: dict[str, list[int]] = {}
     for j, slots in enumerate(target.split()):
         for slot in slots.strip("-"):
-            where.setdefault(slot, []).append(j)
-    pairs = {(i, j) for i, slots in enumerate(source.split()) for slot in slots for j in where.get(slot, ())}
+            targets_of_slot.setdefault(slot, []).append(j)
+    pairs: set[tuple[int, int]] = set()
+    for i, slots in enumerate(source.split()):
+        for slot in slots:
+            pairs.update((i, j) for j in targets_of_slot.get(slot, ()))
     return [[i, j] for i, j in sorted(pairs)]
 
 
@@ -144,22 +153,30 @@ def parallel_phrases(
     check_language(source)
     check_language(target)
     rows = _draw("sentence", split, size, seed)
-    tokens = {code: [_column(code)[row].split() for row in rows] for code in (source, target)}
-    slots = {code: [_column(f"{code}_slots")[row] for row in rows] for code in (source, target)}
+    source_slots = [_column(f"{source}_slots")[row] for row in rows]
+    target_slots = [_column(f"{target}_slots")[row] for row in rows]
     columns: dict[str, list[Any]] = {
         "source": _texts(source, rows),
         "target": _texts(target, rows),
         "source_language": [source] * size,
         "target_language": [target] * size,
-        "alignment": list(map(_align, slots[source], slots[target])),
-        "source_tokens": tokens[source],
-        "target_tokens": tokens[target],
+        "alignment": list(map(_align, source_slots, target_slots)),
+        "source_tokens": [_column(source)[row].split() for row in rows],
+        "target_tokens": [_column(target)[row].split() for row in rows],
     }
-    words, links = Sequence(Value("string")), Sequence(Sequence(Value("int64")))
-    lists = {"alignment": links, "source_tokens": words, "target_tokens": words}
-    schema = Features({name: lists.get(name, Value("string")) for name in columns}).arrow_schema
+    features = Features(
+        {
+            "source": Value("string"),
+            "target": Value("string"),
+            "source_language": Value("string"),
+            "target_language": Value("string"),
+            "alignment": Sequence(Sequence(Value("int64"))),
+            "source_tokens": Sequence(Value("string")),
+            "target_tokens": Sequence(Value("string")),
+        }
+    )
     # Straight to Arrow: from_dict would inspect every value again.
-    return Dataset(pyarrow.Table.from_pydict(columns, schema=schema))
+    return Dataset(pyarrow.Table.from_pydict(columns, schema=features.arrow_schema))
 
 
 @dataclass(frozen=True)
@@ -205,18 +222,18 @@ def mining_phrases(
     if gold > size:
         raise ValueError(f"gold must be at most size: got gold={gold} for size={size}; lower gold or raise size.")
     needed = 2 * size - gold
-    # The first sentences are shared; the rest are dealt to one corpus or the other.
+    # The first sentences are shared; the others are dealt to one corpus or the other.
     rows = _draw("sentence", split, needed, seed)
     rng = Random(f"mining:{split}:{size}:{gold}:{seed}")
-    left = list(range(size))
-    right = [*range(gold), *range(size, needed)]
-    rng.shuffle(left)
-    rng.shuffle(right)
-    where = {meaning: index for index, meaning in enumerate(right)}
+    source_meanings = list(range(size))
+    target_meanings = [*range(gold), *range(size, needed)]
+    rng.shuffle(source_meanings)
+    rng.shuffle(target_meanings)
+    target_indices = {meaning: index for index, meaning in enumerate(target_meanings)}
     return MiningSet(
-        source=_texts(source, [rows[meaning] for meaning in left]),
-        target=_texts(target, [rows[meaning] for meaning in right]),
-        gold=[(index, where[meaning]) for index, meaning in enumerate(left) if meaning < gold],
+        source=_texts(source, [rows[meaning] for meaning in source_meanings]),
+        target=_texts(target, [rows[meaning] for meaning in target_meanings]),
+        gold=[(index, target_indices[meaning]) for index, meaning in enumerate(source_meanings) if meaning < gold],
     )
 
 
@@ -240,8 +257,8 @@ def phrase_passages(
 ) -> PhrasePassages:
     """Load passages and their questions.
 
-    The question of passage ``i`` is answered by a sentence of passage ``i`` and of no other, in any language: what is
-    asked is stated once in the whole split, also inside longer sentences, and no two sentences mean the same. No
+    The question of passage ``i`` is answered by a sentence of passage ``i`` and of no other, in any language: the
+    answer is stated once in the whole split, also inside longer sentences, and no two sentences mean the same. No
     question or sentence of a split is in another split, nor in the other splits of :func:`parallel_phrases`. Split,
     size and seed give the same meanings for every choice of languages; a smaller size gives the first passages of a
     larger one.
@@ -254,13 +271,14 @@ def phrase_passages(
     Raises:
         ValueError: If a language or split is unknown, or ``size`` is above the size of the split.
     Example:
-        >>> found = phrase_passages(["de", "en"], size=3)
-        >>> len(found.passages["de"]), found.ids[2]
+        >>> phrases = phrase_passages(["de", "en"], size=3)
+        >>> len(phrases.passages["de"]), phrases.ids[2]
         (3, 'train-0-2')
     """
     languages = list(dict.fromkeys(map(check_language, languages)))
     # There are as many questions as passages, in the same order, so that equal seeds draw question and passage alike.
-    questions, passages = (_draw(kind, split, size, seed) for kind in ("question", "passage"))
+    questions = _draw("question", split, size, seed)
+    passages = _draw("passage", split, size, seed)
     return PhrasePassages(
         ids=[f"{split}-{seed}-{number}" for number in range(size)],
         questions={code: _texts(code, questions) for code in languages},

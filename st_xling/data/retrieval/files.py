@@ -35,8 +35,10 @@ class Passages(Sequence[str]):
         import pyarrow as pa
 
         self.ids: dict[str, int] = {}
-        digest, chunks, rows = hashlib.sha256(), [], iter(records)
-        while chunk := list(islice(rows, _CHUNK)):
+        digest = hashlib.sha256()
+        chunks = []
+        remaining = iter(records)
+        while chunk := list(islice(remaining, _CHUNK)):
             for identity, text in chunk:
                 self.ids[identity] = len(self.ids)
                 digest.update(f"{identity}\t{text}\n".encode("utf-8", "surrogatepass"))
@@ -47,11 +49,11 @@ class Passages(Sequence[str]):
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            start, stop, _ = place.indices(len(self))
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            start, stop, _ = index.indices(len(self))
             return self._texts.slice(start, max(0, stop - start)).to_pylist()
-        return self._texts[range(len(self))[place]].as_py()
+        return self._texts[range(len(self))[index]].as_py()
 
 
 def read_passages(paths: Iterable[str | Path], *, skip_bad_lines: bool = False) -> Passages:
@@ -66,7 +68,9 @@ def read_passages(paths: Iterable[str | Path], *, skip_bad_lines: bool = False) 
         ParallelTextError: For all faulty lines together: bad JSON, no id, no text, an id twice.
         ValueError: For a corpus without passages.
     """
-    paths, faults, seen = list(paths), FaultLog(skip_bad_lines=skip_bad_lines, what="passages"), set[str]()
+    paths = list(paths)
+    faults = FaultLog(skip_bad_lines=skip_bad_lines, what="passages")
+    seen: set[str] = set()
 
     def records() -> Iterator[tuple[str, str]]:
         for path in paths:
@@ -134,22 +138,22 @@ _QUERY_IDS = ("_id", "query_id", "id")
 _QUERY_TEXTS = ("text", "query")
 
 
-Parts = tuple[Passages, dict[str, dict[str, str]], Qrels]
+SetParts = tuple[Passages, dict[str, dict[str, str]], Qrels]
 """Passages; language → query id → text; qrels."""
 
 
 def chosen_languages(query_languages: Iterable[str] | None, known: Iterable[str], where: str) -> list[str]:
     """Return the languages of queries asked for, by default all; raise ``ValueError`` if one is not there."""
-    known = list(known)
-    codes = known if query_languages is None else list(dict.fromkeys(query_languages))
-    if absent := [code for code in codes if code not in known]:
-        raise ValueError(f"{where} has queries in {', '.join(known)}: asked for {', '.join(absent)}.")
+    known_codes = list(known)
+    codes = known_codes if query_languages is None else list(dict.fromkeys(query_languages))
+    if absent := [code for code in codes if code not in known_codes]:
+        raise ValueError(f"{where} has queries in {', '.join(known_codes)}: asked for {', '.join(absent)}.")
     return codes
 
 
 def read_folder(
     folder: str | Path, language: str, query_languages: Iterable[str] | None, *, split: str, skip_bad_lines: bool
-) -> Parts:
+) -> SetParts:
     """Read the passages, queries and judgments of a folder.
 
     Args:
@@ -183,22 +187,27 @@ def read_folder(
 
     corpus = find(*CORPORA, what="passages")
     # Files of one language each come before a file whose language is that of the passages.
-    names = {path: _BY_LANGUAGE.fullmatch(unpacked_name(path)) for path in sorted(folder.iterdir())}
-    queries = {match[1]: path for path, match in names.items() if match}
+    queries = {}
+    for path in sorted(folder.iterdir()):
+        if match := _BY_LANGUAGE.fullmatch(unpacked_name(path)):
+            queries[match[1]] = path
     if not queries and (files := find(*QUERIES)):
         queries = {language: files[0]}
     if queries:
-        (qrels, *_) = find(*QRELS, what=f"qrels of split {split!r}")
+        qrels = find(*QRELS, what=f"qrels of split {split!r}")[0]
     else:
-        found = find("{split}.jsonl", "queries.xx.jsonl", *QUERIES, what=f"queries of split {split!r}")
+        queries_with_passages = find("{split}.jsonl", "queries.xx.jsonl", *QUERIES, what=f"queries of split {split!r}")[
+            0
+        ]
     codes = chosen_languages(query_languages, queries or [language], str(folder))
     passages = read_passages(corpus, skip_bad_lines=skip_bad_lines)
     if queries:
         texts = {code: read_queries(queries[code], skip_bad_lines=skip_bad_lines) for code in codes}
         return passages, texts, read_qrels(qrels, skip_bad_lines=skip_bad_lines)
     # Mr.TyDi's form, whose queries have their relevant passages with them.
-    own, relevant = read_queries_with_passages(found[0], skip_bad_lines=skip_bad_lines)
-    return passages, {language: own}, {query: dict.fromkeys(ids, 1) for query, ids in relevant.items() if ids}
+    query_texts, positives = read_queries_with_passages(queries_with_passages, skip_bad_lines=skip_bad_lines)
+    relevant = {query: dict.fromkeys(ids, 1) for query, ids in positives.items() if ids}
+    return passages, {language: query_texts}, relevant
 
 
 def _in_order(path: Path) -> list[str | int]:
@@ -211,7 +220,7 @@ def read_queries(path: str | Path, *, skip_bad_lines: bool = False) -> dict[str,
     Args:
         path: ``id TAB text`` lines where the name holds ``.tsv``, else JSON lines with an id (``_id``, ``query_id`` or
             ``id``) and a text (``text`` or ``query``); either may be packed.
-        skip_bad_lines: Leave faulty lines out, with a warning, instead of raising.
+        skip_bad_lines: Skip faulty lines, with a warning, instead of raising.
     Raises:
         FileNotFoundError: If there is no such file.
         ParallelTextError: For all faulty lines together: no id, no text, an id twice with another text.
@@ -224,7 +233,7 @@ def read_queries(path: str | Path, *, skip_bad_lines: bool = False) -> dict[str,
 
 def _query_rows(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, str, str, Any]]:
     """Yield line, id, text and cells of each query."""
-    known: dict[str, str] = {}
+    texts: dict[str, str] = {}
     is_tsv = ".tsv" in Path(path).suffixes
     for number, row in fixed_columns(path, 2, faults) if is_tsv else json_objects(path, faults):
         if isinstance(row, list):
@@ -238,7 +247,7 @@ def _query_rows(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, str, 
             faults.add(path, number, "no id or text", "expected an id and a text that are not blank")
         elif broken := broken_text({"id": identity, "text": text}):
             faults.add(path, number, "bad JSON", f"{broken} holds half a surrogate pair")
-        elif known.setdefault(identity, text) != text:
+        elif texts.setdefault(identity, text) != text:
             faults.add(path, number, "id twice", f"{identity}, with another text")
         else:
             yield number, identity, text, row
@@ -263,14 +272,15 @@ def read_queries_with_passages(
     queries: dict[str, str] = {}
     passages: dict[str, dict[str, str]] = {}
     for number, identity, text, row in _query_rows(path, faults):
-        listed = row.get("positive_passages")
-        parsed = [parse_passage(each) for each in listed] if isinstance(listed, list) else [None]
+        positives = row.get("positive_passages")
+        parsed = [parse_passage(passage) for passage in positives] if isinstance(positives, list) else [None]
         if None in parsed:
             faults.add(path, number, "no passages", "expected a list of passages, each with a docid and a text")
         elif not all(is_unicode(text) for _, text in filter(None, parsed)):
             faults.add(path, number, "bad JSON", "a passage holds half a surrogate pair")
         else:
-            queries[identity], passages[identity] = text, dict(filter(None, parsed))
+            queries[identity] = text
+            passages[identity] = dict(filter(None, parsed))
     faults.finalize()
     return queries, passages
 
@@ -294,7 +304,7 @@ def read_qrels(path: str | Path, *, skip_bad_lines: bool = False) -> Qrels:
     for number, line in numbered_lines(path, faults):
         if not line.strip() or (number == 1 and line.split("\t")[-1].strip().lower() in _GRADES):
             continue
-        judgment = _judgment(line)
+        judgment = _parse_judgment(line)
         if judgment is None:
             faults.add(path, number, "wrong columns", f"expected query, 0, passage, whole number; got {line!r:.80}")
             continue
@@ -302,14 +312,15 @@ def read_qrels(path: str | Path, *, skip_bad_lines: bool = False) -> Qrels:
         grades = relevant.setdefault(query, {})
         if grade <= 0:
             continue
-        known = grades.setdefault(name, grade)
-        if known != grade:
-            faults.add(path, number, "two grades", f"query {query}, passage {name}: {known} and {grade}")
+        first_grade = grades.setdefault(name, grade)
+        if first_grade != grade:
+            faults.add(path, number, "two grades", f"query {query}, passage {name}: {first_grade} and {grade}")
     faults.finalize()
     return relevant
 
 
-def _judgment(line: str) -> tuple[str, str, int] | None:
+def _parse_judgment(line: str) -> tuple[str, str, int] | None:
+    """Return query, passage and grade; ``None`` for a line of another form."""
     cells = line.strip().split("\t")
     if len(cells) != 3:  # BEIR's ids may hold spaces, TREC's columns are divided by any
         cells = line.split()
@@ -320,12 +331,14 @@ def _judgment(line: str) -> tuple[str, str, int] | None:
         grade = float(cells[2])
     except ValueError:
         return None
-    return (cells[0].strip(), cells[1].strip(), int(grade)) if grade.is_integer() else None
+    if not grade.is_integer():
+        return None
+    return cells[0].strip(), cells[1].strip(), int(grade)
 
 
 def load_hub_retrieval_set(
     location: str, language: str, query_language: str, *, name: str | None, split: str, skip_bad_lines: bool
-) -> Parts:
+) -> SetParts:
     """Load passages, queries and judgments of a data set.
 
     Args:
@@ -342,18 +355,22 @@ def load_hub_retrieval_set(
     """
     import datasets
 
-    known = HUB_RETRIEVAL_SETS.get(location)
-    repo, revision = (known.dataset, known.revision) if known else (location, None)
+    repo = location
+    revision = None
+    if published := HUB_RETRIEVAL_SETS.get(location):
+        repo = published.dataset
+        revision = published.revision
     try:
         configs = datasets.get_dataset_config_names(repo, revision=revision)
-        prefix = _prefix(configs, name, language, query_language)
+        prefix = _config_prefix(configs, name, language, query_language)
         # Sets of one language may have the judgments in the default configuration.
-        qrels = next((one for one in (f"{prefix}qrels", "default") if one in configs), "qrels")
+        candidates = [f"{prefix}qrels", "default"]
+        qrels = next((config for config in candidates if config in configs), "qrels")
         tables = []
         for config in (f"{prefix}corpus", f"{prefix}queries", qrels):
             splits = datasets.get_dataset_split_names(repo, config, revision=revision)
-            own = splits[0] if len(splits) == 1 else split
-            tables.append(datasets.load_dataset(repo, config, split=own, revision=revision))
+            config_split = splits[0] if len(splits) == 1 else split
+            tables.append(datasets.load_dataset(repo, config, split=config_split, revision=revision))
     except Exception as error:  # datasets raises a dozen unrelated kinds; each is kept as the cause
         raise ValueError(
             f"{location} is no folder, and as a data set of the Hub, with configurations corpus, queries and qrels, it "
@@ -374,8 +391,9 @@ def load_hub_retrieval_set(
             elif seen[parsed[0]] != hash(parsed):
                 faults.add(f"{location}/{part}", number, "id twice", f"{parsed[0]}, with another text")
 
-    corpus, asked, judgments = tables
-    passages, queries = Passages(records(corpus, "corpus")), dict(records(asked, "queries"))
+    corpus_rows, query_rows, judgments = tables
+    passages = Passages(records(corpus_rows, "corpus"))
+    queries = dict(records(query_rows, "queries"))
     faults.finalize()
     relevant: Qrels = {}
     for row in judgments:
@@ -385,17 +403,18 @@ def load_hub_retrieval_set(
     return passages, {query_language: queries}, relevant
 
 
-def _prefix(configs: Iterable[str], name: str | None, language: str, query_language: str) -> str:
+def _config_prefix(configs: Iterable[str], name: str | None, language: str, query_language: str) -> str:
     """Return what is before ``corpus`` in the names of the configurations of some languages."""
-    known = [config.removesuffix("-corpus") for config in configs if config.endswith("-corpus")]
-    if name is None and not known:
+    prefixes = [config.removesuffix("-corpus") for config in configs if config.endswith("-corpus")]
+    if name is None and not prefixes:
         return ""
     fitting = []
-    for one in known:
-        codes = one.split("-")  # one language is that of both; of two the queries' comes first
+    for prefix in prefixes:
+        codes = prefix.split("-")  # one language is that of both; of two the queries' comes first
         if len(codes) < 3 and match_language(query_language, codes[:1]) and match_language(language, codes[-1:]):
-            fitting.append(one)
-    name = name or (fitting[0] if len(fitting) == 1 else None)
-    if name not in known:
-        raise ValueError(f"configurations of {', '.join(known) or 'no language'}: choose one by ?name=.")
+            fitting.append(prefix)
+    if not name and len(fitting) == 1:
+        name = fitting[0]
+    if name not in prefixes:
+        raise ValueError(f"configurations of {', '.join(prefixes) or 'no language'}: choose one by ?name=.")
     return f"{name}-"

@@ -75,7 +75,9 @@ def is_table(path: str | Path) -> bool:
 
 def _first_row(path: str | Path) -> Mapping[str, Any]:
     ending = unpacked_ending(path)
-    rows = FORMATS[ending](path, FaultLog(skip_bad_lines=True)) if ending in KEYED_ENDINGS else iter(())
+    if ending not in KEYED_ENDINGS:
+        return {}
+    rows = FORMATS[ending](path, FaultLog(skip_bad_lines=True))
     _, row = next(rows, (0, {}))
     return row if isinstance(row, Mapping) else {}
 
@@ -90,10 +92,11 @@ def open_lists(path: Path, columns: ListColumns, language: str) -> PairSource:
         columns: Of :func:`find_lists`.
         language: Language of queries and passages.
     """
-    counts = {len(negatives) for _, _, _, negatives in _queries(path, columns, FaultLog(skip_bad_lines=True))}
+    rows = _query_rows(path, columns, FaultLog(skip_bad_lines=True))
+    counts = {len(row.negatives) for row in rows}
     least = min(counts - {0}, default=0)
-    read = [columns.query, columns.positive, *columns.negatives]
-    logger.info("%s: reads %s", path, ", ".join(read))
+    names = [columns.query, columns.positive, *columns.negatives]
+    logger.info("%s: reads %s", path, ", ".join(names))
     if least < max(counts, default=0):
         logger.warning(
             "%s: hard negatives read of each query: %d, the fewest that one has, of up to %d", path, least, max(counts)
@@ -106,40 +109,49 @@ def open_lists(path: Path, columns: ListColumns, language: str) -> PairSource:
 
 def listed_rows(path: str, faults: FaultLog, *, columns: tuple[Any, ...], negatives: int) -> Iterator[NumberedRow]:
     """Yield a row for each relevant passage: query, passage, and the first ``negatives`` of its hard negatives."""
-    for number, query, positives, others in _queries(Path(path), ListColumns(*columns), faults):
-        if len(others) < negatives:
-            faults.add(path, number, "no negatives", "expected a list of hard negatives, as in other rows, got none")
+    for row in _query_rows(Path(path), ListColumns(*columns), faults):
+        if len(row.negatives) < negatives:
+            expected = "expected a list of hard negatives, as in other rows, got none"
+            faults.add(path, row.number, "no negatives", expected)
             continue
-        for positive in positives:
-            yield number, [query, positive, *others[:negatives]]
+        for positive in row.positives:
+            yield row.number, [row.query, positive, *row.negatives[:negatives]]
 
 
-def _queries(
-    path: Path, columns: ListColumns, faults: FaultLog
-) -> Iterator[tuple[int, str, Sequence[str], Sequence[str]]]:
-    """Yield number, query, relevant passages and negatives of each row."""
+class _QueryRow(NamedTuple):
+    """A query with its relevant passages and hard negatives; ``number`` is that of its row in the file."""
+
+    number: int
+    query: str
+    positives: Sequence[str]
+    negatives: Sequence[str]
+
+
+def _query_rows(path: Path, columns: ListColumns, faults: FaultLog) -> Iterator[_QueryRow]:
     for number, row in FORMATS[unpacked_ending(path)](path, faults):
         assert isinstance(row, Mapping)
         query = row.get(columns.query)
-        positives = _texts(row.get(columns.positive))
-        listed = [_texts(row.get(name)) for name in columns.negatives]
+        positives = _listed_texts(row.get(columns.positive))
+        negatives = [_listed_texts(row.get(name)) for name in columns.negatives]
         if not isinstance(query, str) or is_blank(query) or not positives:
             faults.add(
                 path, number, "no query or passage", f"expected {columns.query} and {columns.positive} with text"
             )
-        elif None in listed:
+        elif None in negatives:
             faults.add(path, number, "no text", f"expected texts in {', '.join(columns.negatives)}")
         else:
-            yield number, query, positives, next(filter(None, listed), [])
+            first_negatives = next(filter(None, negatives), [])
+            yield _QueryRow(number, query, positives, first_negatives)
 
 
-def _texts(value: Any) -> list[str] | None:
+def _listed_texts(value: Any) -> list[str] | None:
     """Return the texts of a list of texts or of passages with a title, or of one; ``None`` for anything else."""
     if value is None:
         return []
     texts = []
-    for part in value if isinstance(value, list) else [value]:
-        text = titled_text(part) if isinstance(part, Mapping) else part
+    passages = value if isinstance(value, list) else [value]
+    for passage in passages:
+        text = titled_text(passage) if isinstance(passage, Mapping) else passage
         if not isinstance(text, str) or is_blank(text):
             return None
         texts.append(text)

@@ -6,6 +6,7 @@ import hashlib
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from st_xling.data.check import ParallelTextError
@@ -85,8 +86,8 @@ def read_retrieval_set(
     """
     is_id = "/" in str(folder) and HUB_ID.fullmatch(str(folder))
     if not home_path(str(folder)).exists() and (is_id or str(folder) in HUB_RETRIEVAL_SETS):
-        query_language, *more = [language] if query_languages is None else query_languages
-        if more:
+        query_language, *others = [language] if query_languages is None else query_languages
+        if others:
             raise ValueError(f"{folder}, a data set of the Hub, takes one language of queries.")
         parts = load_hub_retrieval_set(
             str(folder), language, query_language, name=name, split=split, skip_bad_lines=skip_bad_lines
@@ -123,18 +124,19 @@ def checked_set(
         ParallelTextError: If relevant passages are not in the corpus, unless ``skip_bad_lines``.
         ValueError: If the queries of a language have no relevant passage at all.
     """
-    unknown = {name for grades in relevant.values() for name in grades if name not in passages.ids}
+    relevant_passages = set(chain.from_iterable(relevant.values()))
+    unknown = {passage for passage in relevant_passages if passage not in passages.ids}
     if unknown:
         fact = f"{where}: {len(unknown):,} relevant passages are not in the corpus, such as {min(unknown)}"
         if not skip_bad_lines:
             raise ParallelTextError(f"{fact}; complete the corpus, or pass --skip-bad-lines to skip them.")
         logger.warning("%s: skipped", fact)
-    known: Qrels = {}
+    judged: Qrels = {}
     for query, grades in relevant.items():
-        kept = {name: grade for name, grade in grades.items() if name not in unknown}
-        if kept or not grades:
-            known[query] = kept
-    missing = known.keys() - {name for texts in queries.values() for name in texts}
+        known_grades = {passage: grade for passage, grade in grades.items() if passage not in unknown}
+        if known_grades or not grades:
+            judged[query] = known_grades
+    missing = judged.keys() - set(chain.from_iterable(queries.values()))
     if missing and has_all_queries:
         logger.warning(
             "%s: %s queries of the qrels are not among the queries, such as %s; they do not count",
@@ -142,17 +144,20 @@ def checked_set(
             f"{len(missing):,}",
             min(missing),
         )
-    chosen = {code: {name: text for name, text in texts.items() if name in known} for code, texts in queries.items()}
-    empty = [
-        f"{code} ({len(queries[code]):,} queries)" for code, texts in chosen.items() if not any(map(known.get, texts))
-    ]
+    judged_queries = {}
+    empty = []
+    skipped = 0
+    for code, texts in queries.items():
+        judged_queries[code] = {query: text for query, text in texts.items() if query in judged}
+        skipped += len(texts) - len(judged_queries[code])
+        if not any(judged[query] for query in judged_queries[code]):
+            empty.append(f"{code} ({len(texts):,} queries)")
     if empty:
         raise ValueError(
             f"queries need relevant passages: {where} has none for {', '.join(empty)}; check that the ids of queries "
             "and qrels agree and that the split is right, or leave these languages out."
         )
-    skipped = sum(len(queries[code]) - len(texts) for code, texts in chosen.items())
-    return RetrievalSet(language, passages, chosen, known, skipped)
+    return RetrievalSet(language, passages, judged_queries, judged, skipped)
 
 
 def sample_queries(data: RetrievalSet, sample: Sample, where: str) -> RetrievalSet:
@@ -165,13 +170,13 @@ def sample_queries(data: RetrievalSet, sample: Sample, where: str) -> RetrievalS
     """
     if sample.size is None:
         return data
-    names = list(dict.fromkeys(name for texts in data.queries.values() for name in texts))
-    chosen = {names[place] for place in sample.places(len(names), where)}
-    return replace(
-        data,
-        queries={code: {name: texts[name] for name in texts if name in chosen} for code, texts in data.queries.items()},
-        relevant={name: grades for name, grades in data.relevant.items() if name in chosen},
-    )
+    ids = list(dict.fromkeys(chain.from_iterable(data.queries.values())))
+    chosen = {ids[index] for index in sample.places(len(ids), where)}
+    queries = {}
+    for code, texts in data.queries.items():
+        queries[code] = {query: text for query, text in texts.items() if query in chosen}
+    relevant = {query: grades for query, grades in data.relevant.items() if query in chosen}
+    return replace(data, queries=queries, relevant=relevant)
 
 
 def read_xquad_r(
@@ -197,21 +202,24 @@ def read_xquad_r(
     """
     files = {language: read_squad(path, sentences=True) for language, path in paths.items()}
     codes = chosen_languages(query_languages, files, "XQuAD-R")
-    queries = {code: {question.identity: question.text for question in file.questions} for code, file in files.items()}
+    queries = {}
+    for code, file in files.items():
+        queries[code] = {question.identity: question.text for question in file.questions}
     twice = [file.path for code, file in files.items() if len(queries[code]) < len(file.questions)]
     if twice:
         raise ValueError(f"every question needs an id of its own: {', '.join(twice)} has ids twice, or none.")
+    chosen_queries = {code: queries[code] for code in codes}
     sets = []
     for language, file in files.items():
-        sentences = [
-            (f"{number}/{place}", context[start:end])
-            for number, (context, breaks) in enumerate(zip(file.paragraphs, file.sentences))
-            for place, (start, end) in enumerate(breaks)
-        ]
-        answered = [question for question in file.questions if question.sentence is not None]
-        relevant = {one.identity: {f"{one.paragraph}/{one.sentence}": 1} for one in answered}
-        own = {code: queries[code] for code in codes}
-        sets.append(checked_set(language, Passages(sentences), own, relevant, where=file.path))
+        sentences = []
+        for number, (paragraph, breaks) in enumerate(zip(file.paragraphs, file.sentences)):
+            for index, (start, end) in enumerate(breaks):
+                sentences.append((f"{number}/{index}", paragraph[start:end]))
+        relevant = {}
+        for question in file.questions:
+            if question.sentence is not None:
+                relevant[question.identity] = {f"{question.paragraph}/{question.sentence}": 1}
+        sets.append(checked_set(language, Passages(sentences), chosen_queries, relevant, where=file.path))
     return sets
 
 
@@ -230,12 +238,12 @@ def phrase_set(
         query_languages: Languages of the questions if it names none; by default that of the passages.
     """
     codes = list(dict.fromkeys(book.options.get("queries") or query_languages or [language]))
-    found = phrase_passages([language, *codes], **phrase_sample(book, split=split, passages=True))
+    phrases = phrase_passages([language, *codes], **phrase_sample(book, split=split, passages=True))
     return RetrievalSet(
         language=language,
-        passages=Passages(zip(found.ids, found.passages[language])),
-        queries={code: dict(zip(found.ids, found.questions[code])) for code in codes},
-        relevant={name: {name: 1} for name in found.ids},
+        passages=Passages(zip(phrases.ids, phrases.passages[language])),
+        queries={code: dict(zip(phrases.ids, phrases.questions[code])) for code in codes},
+        relevant={identity: {identity: 1} for identity in phrases.ids},
     )
 
 
@@ -262,13 +270,15 @@ def load_retrieval_specs(
     """
     codes = None if query_languages is None else list(query_languages)
     parsed = [parse_retrieval_spec(spec) for spec in specs]
-    # Files of XQuAD-R are read together, since each holds the questions of one language alone.
+    # Files of XQuAD-R are read together, since each contains the questions of one language only.
     squads = [spec for spec in parsed if is_squad(spec.location)]
     files = {spec.languages[0]: spec.location for spec in squads}
     if len(files) < len(squads) or any(spec.reader_options for spec in squads):
         got = ", ".join(spec.text for spec in squads)
         raise ValueError(f"XQuAD-R has one file a language, without {', '.join(OF_SETS)}: got {got}.")
-    sentences = {each.language: each for each in read_xquad_r(files, query_languages=codes)} if files else {}
+    sentence_sets: dict[str, RetrievalSet] = {}
+    if files:
+        sentence_sets = {data.language: data for data in read_xquad_r(files, query_languages=codes)}
     sets = []
     for spec in parsed:
         (code,) = spec.languages
@@ -276,7 +286,7 @@ def load_retrieval_specs(
             sets.append(phrase_set(spec, code, split=split, query_languages=codes))
             continue
         if is_squad(spec.location):
-            data = sentences[code]
+            data = sentence_sets[code]
         else:
             data = read_retrieval_set(
                 spec.location,
@@ -306,5 +316,5 @@ def parse_retrieval_spec(spec: str, *, options: Iterable[str] = OF_SETS, forms: 
         >>> parse_retrieval_spec("fi=miracl?split=dev").options
         {'split': 'dev'}
     """
-    known = {name: OPTIONS[name] for name in options}
-    return parse_spec(spec, known, phrasebook=("size", "split", "seed", "queries"), languages=1, forms=forms)
+    known_options = {name: OPTIONS[name] for name in options}
+    return parse_spec(spec, known_options, phrasebook=("size", "split", "seed", "queries"), languages=1, forms=forms)

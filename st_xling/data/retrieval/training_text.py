@@ -49,7 +49,7 @@ def load_query_passage_specs(
             :func:`read_retrieval_set` has it, with ``?split=…&queries=…``; each also with ``?size=…&seed=…``, a sample
             of its pairs; or ``phrasebook``, with ``?size=…&split=…&seed=…&queries=…``.
         split: Of folders and phrasebooks whose spec names none.
-        skip_bad_lines: Leave faulty lines out, with a warning.
+        skip_bad_lines: Skip faulty lines, with a warning.
     Returns:
         Name → pairs.
     Raises:
@@ -58,31 +58,42 @@ def load_query_passage_specs(
     pairs: dict[str, Dataset] = {}
     for spec in specs:
         parsed = parse_retrieval_spec(spec, options=(*OF_SETS, "columns"), forms=FORM)
-        (language,), place, options = parsed.languages, parsed.location, parsed.reader_options
-        if parsed.is_phrasebook:
-            found = query_passages(phrase_set(parsed, language, split=split))
-        elif Path(place).is_dir():
-            _check_options(parsed, OF_SETS)
-            found = _of_folder(parsed, language, split=split, skip_bad_lines=skip_bad_lines)
-        elif lists := find_lists(home_path(place), parsed.options.get("columns")):
-            _check_options(parsed, ("columns",))
-            found = open_lists(home_path(place), lists, language).read(skip_bad_lines)
-        elif is_squad(place) and not is_table(home_path(place)):
-            _check_options(parsed, ())
-            file = read_squad(home_path(place))
-            answered = (question for question in file.questions if question.fault != NO_ANSWER)
-            found = pair_dataset((one.text, file.paragraphs[one.paragraph], language, language) for one in answered)
-        else:
-            _check_options(parsed, ("columns",) if is_squad(place) else ("columns", "name", "split"))
-            found = find_source(place, (language, language), paired_names=QUERY_NAMES, **options).read(skip_bad_lines)
+        (language,) = parsed.languages
+        dataset = _read_pairs(parsed, language, split=split, skip_bad_lines=skip_bad_lines)
         if not parsed.is_phrasebook:
-            found = sample_rows(found, parsed.sample.size, seed=parsed.sample.seed, where=spec)
-        if not len(found):
-            raise ValueError(f"expected query-passage pairs in {place}: got none.")
-        pairs[unique_name(language, pairs)] = found
+            dataset = sample_rows(dataset, parsed.sample.size, seed=parsed.sample.seed, where=spec)
+        if not len(dataset):
+            raise ValueError(f"expected query-passage pairs in {parsed.location}: got none.")
+        pairs[unique_name(language, pairs)] = dataset
     if not pairs:
         raise ValueError(f"expected at least one set of queries, got none; pass {FORM}.")
     return pairs
+
+
+def _read_pairs(spec: DataSpec, language: str, *, split: str, skip_bad_lines: bool) -> Dataset:
+    """Read the pairs of what a spec names: the phrasebook, a folder, lists, a file in SQuAD's form, or a table."""
+    if spec.is_phrasebook:
+        return query_passages(phrase_set(spec, language, split=split))
+    if Path(spec.location).is_dir():
+        _check_options(spec, OF_SETS)
+        return _read_folder(spec, language, split=split, skip_bad_lines=skip_bad_lines)
+    path = home_path(spec.location)
+    if lists := find_lists(path, spec.options.get("columns")):
+        _check_options(spec, ("columns",))
+        return open_lists(path, lists, language).read(skip_bad_lines)
+    if is_squad(spec.location) and not is_table(path):
+        _check_options(spec, ())
+        file = read_squad(path)
+        answered = [question for question in file.questions if question.fault != NO_ANSWER]
+        return pair_dataset(
+            (question.text, file.paragraphs[question.paragraph], language, language) for question in answered
+        )
+    if is_squad(spec.location):
+        _check_options(spec, ("columns",))
+    else:
+        _check_options(spec, ("columns", "name", "split"))
+    source = find_source(spec.location, (language, language), paired_names=QUERY_NAMES, **spec.reader_options)
+    return source.read(skip_bad_lines)
 
 
 def _check_options(spec: DataSpec, known: Sequence[str]) -> None:
@@ -93,15 +104,15 @@ def _check_options(spec: DataSpec, known: Sequence[str]) -> None:
 
 def query_passages(data: RetrievalSet) -> Dataset:
     """Pair every query with each of its relevant passages."""
-    return pair_dataset(
-        (query, data.passages[data.passages.ids[name]], code, data.language)
-        for code, queries in data.queries.items()
-        for identity, query in queries.items()
-        for name in data.relevant[identity]
-    )
+    rows = []
+    for code, queries in data.queries.items():
+        for identity, query in queries.items():
+            for passage in data.relevant[identity]:
+                rows.append((query, data.passages[data.passages.ids[passage]], code, data.language))
+    return pair_dataset(rows)
 
 
-def _of_folder(spec: DataSpec, language: str, *, split: str, skip_bad_lines: bool) -> Dataset:
+def _read_folder(spec: DataSpec, language: str, *, split: str, skip_bad_lines: bool) -> Dataset:
     split = spec.options.get("split", split)
     file = plain_or_packed(Path(spec.location) / f"{split}.jsonl")
     if not file.is_file():
@@ -116,6 +127,7 @@ def _of_folder(spec: DataSpec, language: str, *, split: str, skip_bad_lines: boo
         return query_passages(data)
     # The passages are next to the queries: no corpus is needed.
     queries, passages = read_queries_with_passages(file, skip_bad_lines=skip_bad_lines)
-    return pair_dataset(
-        (query, text, language, language) for name, query in queries.items() for text in passages[name].values()
-    )
+    rows = []
+    for identity, query in queries.items():
+        rows += [(query, passage, language, language) for passage in passages[identity].values()]
+    return pair_dataset(rows)
