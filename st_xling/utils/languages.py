@@ -43,47 +43,43 @@ _HYPHENED = f"(?:{_OPUS.replace('_', '-')}|[a-z]{{2,3}}(?:-(?i:{_SCRIPTS.replace
 _UNDERSCORE_IN_NAME = re.compile(f"(?:^|[.])(?=[^.]*-)({_HYPHENED})_({_HYPHENED})(?=[._]|$)")
 _CAPITALS_IN_NAME = re.compile("(?:^|[._])([A-Z]{2,3})-([A-Z]{2,3})(?=[._]|$)")
 
-# LASER's three-letter code, the codes of two letters, other codes of the same language, the English name.
-_TABLE = Path(__file__).with_name("languages.tsv").read_text(encoding="utf-8")
-_LANGUAGES = [line.split("\t") for line in _TABLE.splitlines()[1:]]
+
+def _read_rows(name: str) -> list[list[str]]:
+    """Read a table of this package, without its head."""
+    table = Path(__file__).with_name(name).read_text(encoding="utf-8")
+    return [line.split("\t") for line in table.splitlines()[1:]]
+
+
+# The names are not those of langcodes, which has other ones for 24 of these 281 languages ("Mandarin Chinese", Dari and
+# Persian alike) and other Hub codes for 17, takes "the" for the name of a language, and needs 24 MB of data.
 
 #: Every other code of a language, such as that of ISO 639-1, to LASER's code.
-ALIASES = {other: code for code, twos, others, _ in _LANGUAGES for other in f"{twos} {others}".split()}
+ALIASES: dict[str, str] = {}
 
-_TWO_LETTERS = {code: twos.split() for code, twos, *_ in _LANGUAGES if twos}
+#: LASER's code to the language's name in English.
+LANGUAGE_NAMES: dict[str, str] = {}
+
+# LASER's code → codes of two letters, the usual one first; languages without any are missing.
+_TWO_LETTERS: dict[str, list[str]] = {}
+
+# English name, case folded → usual code.
+_ENGLISH_NAMES: dict[str, str] = {}
+
+for _code, _two_letters, _other_codes, _name in _read_rows("languages.tsv"):
+    _short_codes = _two_letters.split()
+    ALIASES.update(dict.fromkeys([*_short_codes, *_other_codes.split()], _code))
+    LANGUAGE_NAMES[_code] = _name
+    _ENGLISH_NAMES[_name.casefold()] = _short_codes[0] if _short_codes else _code
+    if _short_codes:
+        _TWO_LETTERS[_code] = _short_codes
 
 _CHINESE_SCRIPTS = {"CN": "Hans", "SG": "Hans", "MY": "Hans", "TW": "Hant", "HK": "Hant", "MO": "Hant"}
 
-#: LASER's code to the language's name in English.
-LANGUAGE_NAMES = {code: name for code, *_, name in _LANGUAGES}
-
-_ENGLISH_NAMES = {name.casefold(): (twos.split() or [code])[0] for code, twos, _, name in _LANGUAGES}
-
 # Codes of ISO 639-2 for bibliographies. Files have them, but what is typed should be the usual code.
-_BIBLIOGRAPHIC = frozenset(
-    [
-        "alb",
-        "arm",
-        "baq",
-        "bur",
-        "chi",
-        "cze",
-        "dut",
-        "fre",
-        "geo",
-        "ger",
-        "gre",
-        "ice",
-        "mac",
-        "mao",
-        "may",
-        "per",
-        "rum",
-        "slo",
-        "tib",
-        "wel",
-    ]
-)
+_BIBLIOGRAPHIC = (
+    "alb", "arm", "baq", "bur", "chi", "cze", "dut", "fre", "geo", "ger", "gre", "ice", "mac", "mao", "may", "per",
+    "rum", "slo", "tib", "wel",
+)  # fmt: skip
 
 # Names that speakers have for their language, and usual English names besides those of the table.
 _OTHER_NAMES = {
@@ -185,7 +181,9 @@ def canonical_language(code: str) -> str:
     match = _STRICT.fullmatch(code.strip())
     language = match[1] if match else code.strip()
     lower = language.lower()
-    return ALIASES.get(lower, lower if lower in LANGUAGE_NAMES else language)
+    if lower in ALIASES:
+        return ALIASES[lower]
+    return lower if lower in LANGUAGE_NAMES else language
 
 
 def canonical_code(code: str) -> str:
@@ -197,8 +195,12 @@ def canonical_code(code: str) -> str:
     """
     match = _STRICT.fullmatch(code.strip())
     _, script, region = match.groups() if match else ("", None, None)
-    tags = [(script or "")[1:].capitalize(), (region or "")[1:].upper()]
-    return "_".join([canonical_language(code), *filter(None, tags)])
+    tags = [canonical_language(code)]
+    if script:
+        tags.append(script[1:].capitalize())
+    if region:
+        tags.append(region[1:].upper())
+    return "_".join(tags)
 
 
 def distinct_codes(codes: Iterable[str]) -> dict[str, str]:
@@ -208,10 +210,13 @@ def distinct_codes(codes: Iterable[str]) -> dict[str, str]:
         >>> distinct_codes(["deu_Latn", "zho_Hans", "zho_Hant"])
         {'deu_Latn': 'deu', 'zho_Hans': 'cmn_Hans', 'zho_Hant': 'cmn_Hant'}
     """
-    whole = {code: canonical_code(code) for code in codes}
-    counts = Counter(map(canonical_language, dict.fromkeys(whole.values())))
-    languages = {code: canonical_language(name) for code, name in whole.items()}
-    return {code: whole[code] if counts[language] > 1 else language for code, language in languages.items()}
+    full_codes = {code: canonical_code(code) for code in codes}
+    codes_per_language = Counter(map(canonical_language, set(full_codes.values())))
+    distinct = {}
+    for code, full_code in full_codes.items():
+        language = canonical_language(full_code)
+        distinct[code] = full_code if codes_per_language[language] > 1 else language
+    return distinct
 
 
 def match_language(code: str, known: Iterable[str]) -> str | None:
@@ -227,19 +232,22 @@ def match_language(code: str, known: Iterable[str]) -> str | None:
         >>> match_language("zh", ["zh_Hans", "zh_Hant"]) is None
         True
     """
-    known = list(known)
-    if same := [each for each in known if each == code] or [
-        each for each in known if canonical_code(each) == canonical_code(code)
-    ]:
-        return same[0]
-    alike = [each for each in known if is_code(each) and base_language(each) == base_language(code)]
+    known_codes = list(known)
+    if code in known_codes:
+        return code
+    for known_code in known_codes:
+        if canonical_code(known_code) == canonical_code(code):
+            return known_code
+    candidates = [known_code for known_code in known_codes if is_code(known_code)]
+    candidates = [known_code for known_code in candidates if base_language(known_code) == base_language(code)]
     # First those whose script and region are no other ones, then those whose script is no other one.
     for tags in (2, 1):
         wanted = _script_and_region(code)[:tags]
-        fitting = [variant for variant in alike if _fits(_script_and_region(variant)[:tags], wanted)]
-        if len(set(map(canonical_code, alike))) > 1 and fitting:
-            alike = fitting
-    return alike[0] if len(set(map(canonical_code, alike))) == 1 else None
+        fitting = [variant for variant in candidates if _fits(_script_and_region(variant)[:tags], wanted)]
+        if fitting and len(set(map(canonical_code, candidates))) > 1:
+            candidates = fitting
+    is_unique = len(set(map(canonical_code, candidates))) == 1
+    return candidates[0] if is_unique else None
 
 
 def _fits(tags: Iterable[str | None], others: Iterable[str | None]) -> bool:
@@ -263,7 +271,7 @@ def base_language(code: str) -> str:
 
 
 def language_name(code: str) -> str:
-    """A language's name in English; an unknown code comes back as it is.
+    """Return a language's name in English; an unknown code is returned as it is.
 
     Example:
         >>> language_name("de"), language_name("zho"), language_name("xx")
@@ -300,11 +308,24 @@ def pair_in_name(path: str | Path) -> tuple[str | None, str | None]:
     # Three letters and capitals must be known languages, or "dev-de.tsv" and "US-UK.tsv" would be pairs.
     name = Path(path).name
     patterns = (_UNDERSCORE_IN_NAME, _PAIR_IN_NAME)
-    pairs = [(match[1], match[2]) for pattern in patterns for match in pattern.finditer(name)]
-    capitals = [(match[1].lower(), match[2].lower()) for match in _CAPITALS_IN_NAME.finditer(name)]
-    known = [pair for pair in pairs if all(is_evident_code(code) or language_name(code) != code for code in pair)]
-    known += [pair for pair in capitals if all(language_name(code) != code for code in pair)]
-    return next(iter(known), (None, None))
+    for pattern in patterns:
+        for match in pattern.finditer(name):
+            source, target = match.groups()
+            if _is_known_in_name(source) and _is_known_in_name(target):
+                return source, target
+    for match in _CAPITALS_IN_NAME.finditer(name):
+        source, target = match[1].lower(), match[2].lower()
+        if _has_name(source) and _has_name(target):
+            return source, target
+    return None, None
+
+
+def _is_known_in_name(code: str) -> bool:
+    return is_evident_code(code) or _has_name(code)
+
+
+def _has_name(code: str) -> bool:
+    return language_name(code) != code
 
 
 def split_pair(pair: str) -> tuple[str, str] | None:
@@ -316,15 +337,22 @@ def split_pair(pair: str) -> tuple[str, str] | None:
         >>> split_pair("zh-Hans-CN-en"), split_pair("de-en-GB"), split_pair("pt-br-en")
         (('zh-Hans-CN', 'en'), ('de', 'en-GB'), None)
     """
-    places = [place for place, letter in enumerate(pair) if letter == "-"]
-    halves = [(pair[:place], pair[place + 1 :]) for place in places]
-    return next((half for half in halves if all(map(is_strict_code, half))), None)
+    for hyphen in re.finditer("-", pair):
+        source = pair[: hyphen.start()]
+        target = pair[hyphen.end() :]
+        if is_strict_code(source) and is_strict_code(target):
+            return source, target
+    return None
 
 
 def pair_languages(pair: str) -> tuple[str | None, str | None]:
     """Return the two languages of a name such as ``"zh-vi"``; ``(None, None)`` if it is no such name."""
+    if codes := split_pair(pair):
+        return codes
     source, _, target = pair.partition("-")
-    return split_pair(pair) or ((source, target) if source and target and "-" not in target else (None, None))
+    if source and target and "-" not in target:
+        return source, target
+    return None, None
 
 
 def check_language_code(code: str, where: str) -> None:
@@ -389,9 +417,10 @@ def meant_pair(name: str) -> str | None:
 @lru_cache(maxsize=1)
 def _local_names() -> dict[str, str]:
     """Return names of languages in other languages than English, case folded, with their codes."""
-    table = Path(__file__).with_name("language_names.tsv").read_text(encoding="utf-8")
-    rows = [line.split("\t") for line in table.splitlines()[1:]]
-    return {name: code for code, *names in rows for name in names}
+    local_names: dict[str, str] = {}
+    for code, *names in _read_rows("language_names.tsv"):
+        local_names.update(dict.fromkeys(names, code))
+    return local_names
 
 
 def named_language(name: str) -> str | None:
@@ -414,14 +443,17 @@ def _meant_language(text: str) -> str | None:
     names = _ENGLISH_NAMES | _OTHER_NAMES
     language, *tags = re.split("[-_]", lower)
     if canonical_language(language) in LANGUAGE_NAMES:
-        whole = "-".join([short_code(language), *(tag.upper() if len(tag) == 2 else tag.title() for tag in tags)])
-        return whole if is_strict_code(whole) else short_code(language)
+        spelled_tags = [tag.upper() if len(tag) == 2 else tag.title() for tag in tags]
+        full_code = "-".join([short_code(language), *spelled_tags])
+        return full_code if is_strict_code(full_code) else short_code(language)
     # A locale (German_Germany.1252), or a name with more words (Brazilian Portuguese, English (US)).
     words = [word for word in re.split(r"[\W_]+", lower) if word in names]
-    if words or language in _COUNTRIES:
-        return names[words[0]] if words else _COUNTRIES[language]
-    near = difflib.get_close_matches(lower, names, n=1, cutoff=0.8)
-    return names[near[0]] if near else None
+    if words:
+        return names[words[0]]
+    if language in _COUNTRIES:
+        return _COUNTRIES[language]
+    close = difflib.get_close_matches(lower, names, n=1, cutoff=0.8)
+    return names[close[0]] if close else None
 
 
 def short_code(code: str) -> str:
@@ -432,7 +464,7 @@ def short_code(code: str) -> str:
         ('de', 'de', 'yue')
     """
     language = canonical_language(code)
-    return next(iter(_TWO_LETTERS.get(language, ())), language)
+    return _TWO_LETTERS[language][0] if language in _TWO_LETTERS else language
 
 
 def is_strict_code(text: str) -> bool:
@@ -451,25 +483,28 @@ def is_evident_code(text: str) -> bool:
     Three letters alone prove nothing: ``src`` and ``ref`` have them too.
     """
     match = _STRICT.fullmatch(text)
-    return (is_code(text) and not text[2:3].isalpha()) or bool(match and match[2])
+    has_script = match is not None and match[2] is not None
+    has_two_letters = is_code(text) and not text[2:3].isalpha()
+    return has_two_letters or has_script
 
 
 def resolve_pair(
     path: str | Path, source_language: str | None, target_language: str | None, *, swapped_on_purpose: bool = False
 ) -> tuple[str | None, str | None]:
-    """Return the source and target language: those asked for, else those of the file name.
+    """Return the source and target language: the arguments, else those of the file name.
 
     Raises:
         ValueError: If the file name has the two languages in reverse order, unless ``swapped_on_purpose``: the labels
             would be wrong on every row.
     """
     named = pair_in_name(path)
-    source, target = source_language or named[0], target_language or named[1]
-    asked_for = source_language is not None or target_language is not None
+    source = source_language or named[0]
+    target = target_language or named[1]
+    is_given = source_language is not None or target_language is not None
     known = list(filter(None, named))
-    found = [code and match_language(code, known) for code in (source, target)]
-    reversed_name = len(set(known)) == 2 and (found[0] == known[1] or found[1] == known[0])
-    if asked_for and reversed_name and not swapped_on_purpose:
+    matches = [code and match_language(code, known) for code in (source, target)]
+    is_reversed = len(set(known)) == 2 and (matches[0] == known[1] or matches[1] == known[0])
+    if is_given and is_reversed and not swapped_on_purpose:
         raise ValueError(
             f"expected {named[0]}-{named[1]}, as in the name of {path}, got {source}-{target}; "
             "swap the languages, or pass columns=(1, 0) to swap the sides"

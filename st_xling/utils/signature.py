@@ -15,30 +15,32 @@ SignaturePart: TypeAlias = "str | float | Iterable[object] | None"
 
 
 def sha8(content: Any) -> str:
-    """Eight hex digits that change with any text, number or order in ``content``, which JSON must be able to hold."""
+    """Return eight hex digits that change with any text, number or order in ``content``, which must fit into JSON."""
     written = json.dumps(content, ensure_ascii=False)
     return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def sign(*names: str, data: str | None = None, model: Mapping[str, str] | None = None, **parts: SignaturePart) -> str:
-    """A signature: the measure, what else it depends on, how the model was used, the data, our version.
+    """Return a signature: the measure, what else it depends on, how the model was used, the data, our version.
 
     Args:
         names: Name of the measure, and parts that need no key.
         data: ``name@sha8`` of the data, where any is named.
         model: Result of :func:`~st_xling.models.view.model_options`.
-        parts: The rest by key, in order; lists are joined by commas, ``None`` is omitted.
+        parts: Other facts by key, in order; lists are joined by commas, ``None`` is omitted.
 
     Example:
         >>> sign("xsim", k=4, at=[1, 5], dim=None, data="tatoeba@01234567", model={"layer": "7"}).rpartition("|")[0]
         'xsim|k:4|at:1,5|layer:7|data:tatoeba@01234567'
     """
-    listed = {key: value for key, value in {**parts, **(model or {}), "data": data}.items() if value is not None}
-    written = [
-        f"{key}:{value if isinstance(value, str) or not isinstance(value, Iterable) else ','.join(map(str, value))}"
-        for key, value in listed.items()
-    ]
-    return "|".join([*names, *written, f"st-xling:{__version__}"])
+    fields = list(names)
+    for key, value in {**parts, **(model or {}), "data": data}.items():
+        if value is None:
+            continue
+        if isinstance(value, Iterable) and not isinstance(value, str):
+            value = ",".join(map(str, value))
+        fields.append(f"{key}:{value}")
+    return "|".join([*fields, f"st-xling:{__version__}"])
 
 
 def loaded(model: Any) -> Loaded:
@@ -49,10 +51,13 @@ def loaded(model: Any) -> Loaded:
     """
     if isinstance(model, LazyModel):
         return model.loaded
-    how = getattr(getattr(model, "model_card_data", None), "loaded", None)
-    return how if isinstance(how, Loaded) else Loaded()
+    card_data = getattr(model, "model_card_data", None)
+    record = getattr(card_data, "loaded", None)
+    return record if isinstance(record, Loaded) else Loaded()
 
 
 def name_of(model: Any) -> str | None:
-    """Hub id or folder of a model that was loaded, or is yet to be; ``None``: it was made here."""
-    return model if isinstance(model, str) else loaded(model).name or None
+    """Return the Hub id or folder of a model that was loaded, or is yet to be; ``None``: it was made here."""
+    if isinstance(model, str):
+        return model
+    return loaded(model).name or None

@@ -62,16 +62,22 @@ def format_rows(head: str, columns: Sequence[Column], rows: Sequence[Row]) -> st
     """
 
     def cell(column: Column, value: float | None) -> str | None:
-        return None if value is None else f"{100 * value if column.percent else value:.{column.decimals}f}"
+        if value is None:
+            return None
+        if column.percent:
+            value = 100 * value
+        return f"{value:.{column.decimals}f}"
 
     cells = [[row.label, *map(cell, columns, row.values)] for row in rows]
     averages = sum(row.average for row in rows)
-    summary = averages if all(row.average for row in rows[len(rows) - averages :]) else 0
-    return format_table([head, *(column.name for column in columns)], cells, summary=summary)
+    are_last = all(row.average for row in rows[len(rows) - averages :])
+    summary = averages if are_last else 0
+    names = [column.name for column in columns]
+    return format_table([head, *names], cells, summary=summary)
 
 
 def format_table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, summary: int = 0) -> str:
-    """Columns padded to their widest cell: the first to the left, the others to the right.
+    """Format a table whose columns are padded to their widest cell: the first to the left, the others to the right.
 
     Args:
         head: Names of the columns.
@@ -89,11 +95,18 @@ def format_table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, summary:
     def cell(value: Any) -> str:
         if isinstance(value, float):
             return f"{value:.1f}"
-        return "-" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
+        if value is None:
+            return "-"
+        return f"{value:,}" if isinstance(value, int) else str(value)
 
-    table = [list(map(str, head)), *([cell(value) for value in row] for row in rows)]
+    table = [[str(name) for name in head]]
+    for row in rows:
+        table.append([cell(value) for value in row])
     widths = [max(map(len, column)) for column in zip(*table)]
-    lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in table]
+    lines = []
+    for label, *cells in table:
+        padded = [text.rjust(width) for text, width in zip(cells, widths[1:])]
+        lines.append("  ".join([label.ljust(widths[0]), *padded]))
     if summary:
         lines.insert(len(lines) - summary, "-" * (sum(widths) + 2 * (len(widths) - 1)))
     return "\n".join(line.rstrip() for line in lines)
