@@ -44,11 +44,11 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
     Args:
         out: Folder for the model, ``results.json``, card and pictures.
         size: How much text.
-        seed: Of text, weights and training.
+        seed: Seed of text, weights and training.
         overwrite: Replace an earlier demo in ``out``.
 
     Returns:
-        What ``results.json`` holds: ``tatoeba.before|after.LANG.to_en|from_en``, and
+        The content of ``results.json``: ``tatoeba.before|after.LANG.to_en|from_en``, and
         ``mining.languages.LANG.precision|recall|f1|threshold|mined|correct`` with averages over the languages in
         ``mining.precision|recall|f1``; each with its signature.
     """
@@ -65,7 +65,8 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
     languages = ",".join(LANGUAGES)
     spec = f"phrasebook:{languages}?size={size.train}&split=train&seed={seed}"
     data = load_data_specs([spec])
-    test = _pairs("test", size.test, seed)
+    dev = _load_pairs("dev", min(100, size.test), seed)
+    test = _load_pairs("test", size.test, seed)
     picture = TrainingPicture(test, "DAP", start="random weights")
     retrieval = TatoebaEvaluator(test, data_name="phrasebook-test")
     before: list[EvaluationResult] = []
@@ -74,14 +75,15 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
         before.append(retrieval.evaluate(model))
         picture.begin(model, training)
 
+    settings = {"arguments.num_train_epochs": size.epochs, "arguments.seed": seed}
     result = train(
-        load_recipe("dap", tiny=True, overrides={"arguments.num_train_epochs": size.epochs, "arguments.seed": seed}),
+        load_recipe("dap", tiny=True, overrides=settings),
         data,
         out,
         model="tiny",
         # Without dropout: the text is endless, so there is nothing to overfit, and few steps to waste.
         tiny={"vocabulary": 4000, "hidden_size": 128, "layers": 2, "dropout": 0.0},
-        evaluator=TatoebaEvaluator(_pairs("dev", min(100, size.test), seed), name="dev"),
+        evaluator=TatoebaEvaluator(dev, name="dev"),
         evaluation={f"test {language}": pairs for language, pairs in test.items()},
         on_leak="drop",
         overwrite=overwrite,
@@ -93,14 +95,18 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
     after = retrieval.evaluate(result.model)
     mining = BuccEvaluator.from_spec(f"phrasebook:{languages}?size={size.mining}&gold={size.gold}&seed={seed}")
     mined = mining.evaluate(result.model)
-    shown = replace(mined, metrics={**mined.metrics, "histograms": mined.histograms})
+    with_histograms = replace(mined, metrics={**mined.metrics, "histograms": mined.histograms})
     results = {
-        "tatoeba": {**_by_language(before=before[0], after=after), "signature": after.signature},
-        "mining": _mining(mined),
+        "tatoeba": {
+            "before": _accuracy_by_language(before[0]),
+            "after": _accuracy_by_language(after),
+            "signature": after.signature,
+        },
+        "mining": _mining_results(mined),
         **json.loads((out / "results.json").read_text(encoding="utf-8")),
         "evaluations": [
             asdict(SavedResults.of("tatoeba", after, _command(seed))),
-            asdict(SavedResults.of("bucc", shown, _command(seed))),
+            asdict(SavedResults.of("bucc", with_histograms, _command(seed))),
         ],
         "example": [test["de"][0]["source"], test["de"][0]["target"]],
     }
@@ -113,13 +119,13 @@ def _command(seed: int) -> str:
     return f"st-xling demo --seed {seed}" if seed else "st-xling demo"
 
 
-def _pairs(split: str, size: int, seed: int) -> dict[str, Dataset]:
+def _load_pairs(split: str, size: int, seed: int) -> dict[str, Dataset]:
     from st_xling.data.phrasebook import parallel_phrases
 
     return {language: parallel_phrases(language, "en", split=split, size=size, seed=seed) for language in LANGUAGES}
 
 
-def _mining(result: EvaluationResult) -> dict[str, Any]:
+def _mining_results(result: EvaluationResult) -> dict[str, Any]:
     """Return measures by language, and the averages over languages."""
     names = ("precision", "recall", "f1", "threshold", "mined", "correct")
     measures = {row.label.partition("-")[0]: dict(zip(names, row.values)) for row in result.rows}
@@ -128,22 +134,29 @@ def _mining(result: EvaluationResult) -> dict[str, Any]:
     return {**means, "languages": measures, "signature": result.signature}
 
 
-def _by_language(**results: EvaluationResult) -> dict[str, Any]:
+def _accuracy_by_language(result: EvaluationResult) -> dict[str, dict[str, float | None]]:
     from st_xling.evaluation.tatoeba import resolve_languages
 
     codes = dict(zip(resolve_languages(LANGUAGES), LANGUAGES))
-    return {
-        when: {codes[row.label]: dict(zip(("to_en", "from_en"), row.values)) for row in result.rows if not row.average}
-        for when, result in results.items()
-    }
+    accuracy = {}
+    for row in result.rows:
+        if not row.average:
+            to_english, from_english, *_ = row.values
+            accuracy[codes[row.label]] = {"to_en": to_english, "from_en": from_english}
+    return accuracy
 
 
 def demo_table(results: dict[str, Any]) -> str:
-    """The demo's results as people read them."""
-    tatoeba, mining = results["tatoeba"], results["mining"]
-    columns = [(when, way) for when in ("before", "after") for way in ("to_en", "from_en")]
-    head = ["language", *(f"{when}: {way.replace('_', ' ')}" for when, way in columns)]
-    rows = [[language, *(100 * tatoeba[when][language][way] for when, way in columns)] for language in LANGUAGES]
+    """Format the results of the demo as text."""
+    tatoeba = results["tatoeba"]
+    mining = results["mining"]
+    head = ["language", "before: to en", "before: from en", "after: to en", "after: from en"]
+    rows = []
+    for language in LANGUAGES:
+        before = tatoeba["before"][language]
+        after = tatoeba["after"][language]
+        accuracies = [before["to_en"], before["from_en"], after["to_en"], after["from_en"]]
+        rows.append([language, *(100 * accuracy for accuracy in accuracies)])
     mined_head = ["language", "pairs mined", "correct", "precision", "recall", "F1"]
     mined_rows = []
     for language, measures in mining["languages"].items():
@@ -161,7 +174,7 @@ mean F1 {100 * mining["f1"]:.1f}
 
 
 def usage_lines(out: str | Path, examples: Sequence[str]) -> str:
-    """Three lines of Python that use the saved model with sentence-transformers alone."""
+    """Return three lines of Python that use the saved model with only sentence-transformers."""
     return f"""from sentence_transformers import SentenceTransformer
 model = SentenceTransformer({str(out)!r})
 print(model.similarity(*model.encode({list(examples)!r})))"""

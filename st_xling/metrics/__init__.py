@@ -32,7 +32,7 @@ __all__ = ["NAMES", "path"]
 
 
 def path(name: str) -> str:
-    """Folder of a metric, for ``evaluate.load``.
+    """Return the folder of a metric, for ``evaluate.load``.
 
     Args:
         name: One of :data:`NAMES`.
@@ -65,7 +65,7 @@ def write_shims() -> None:
     logging.getLogger("evaluate.loading").addFilter(_is_about_others)  # once: the same filter is not added again
     for name in NAMES:
         folder = modules_cache() / "evaluate_modules" / "metrics" / f"evaluate-metric--{name}"
-        # One place for all versions, so that the shim of another version is replaced.
+        # One path for all versions, so that the shim of another version is replaced.
         shim = folder / hashlib.sha256(f"st-xling/{name}".encode()).hexdigest() / f"{name}.py"
         text = shim_text(name).encode()
         with contextlib.suppress(OSError):
@@ -77,7 +77,7 @@ def write_shims() -> None:
 
 
 def modules_cache() -> Path:
-    """Where ``evaluate`` keeps modules, by its own rules but without importing it."""
+    """Return the folder where ``evaluate`` keeps modules, by its rules but without importing it."""
     config = sys.modules.get("evaluate.config")
     if config is not None and hasattr(config, "HF_MODULES_CACHE"):
         return Path(config.HF_MODULES_CACHE)

@@ -75,14 +75,16 @@ class BuccMining(RecoveringMetric):
         """Add corpora to what compute() evaluates, as evaluate's metrics do."""
         # evaluate answers a missing or an additional key with a bare KeyError.
         super().add_batch(
-            predictions=_plain(predictions, "predictions"), references=_plain(references, "references"), **others
+            predictions=_without_other_keys(predictions, "predictions"),
+            references=_without_other_keys(references, "references"),
+            **others,
         )
 
     def add(self, *, prediction=None, reference=None, **others):
         """Add a corpus to what compute() evaluates, as evaluate's metrics do."""
         if prediction is not None and reference is not None:
-            prediction = _plain([prediction], "predictions")[0]
-            reference = _plain([reference], "references")[0]
+            prediction = _without_other_keys([prediction], "predictions")[0]
+            reference = _without_other_keys([reference], "references")[0]
         super().add(prediction=prediction, reference=reference, **others)
 
     def _compute(
@@ -104,23 +106,27 @@ class BuccMining(RecoveringMetric):
                 "each row is a whole corpus: got rows of the same references; put all predictions of a corpus into one "
                 "row, or name the rows with language_pairs."
             )
-        compared = _compared(predictions, references, names)
+        judged = _judge_rows(predictions, references, names)
         train = None
         if train_predictions is not None or train_references is not None:
-            train = _compared(
-                _plain(train_predictions, "train_predictions") or [],
-                _plain(train_references, "train_references") or [],
-                [f"train {n}" for n in names],
+            train = _judge_rows(
+                _without_other_keys(train_predictions, "train_predictions") or [],
+                _without_other_keys(train_references, "train_references") or [],
+                [f"train {name}" for name in names],
             )
-        thresholds, source = row_thresholds(compared, threshold=threshold, train=train)
+        thresholds, source = row_thresholds(judged, threshold=threshold, train=train)
         rows = []
-        for name, pairs, limit in zip(names, compared, thresholds):
+        for name, pairs, limit in zip(names, judged, thresholds):
             row = {"language_pair": name, **pairs.at(limit), "threshold_source": source}
             rows.append({**row, "threshold": None if source == "none" else limit})
+        results = {}
+        for key in ("precision", "recall", "f1"):
+            results[key] = sum(row[key] for row in rows) / len(rows)
+        for key in ("n_mined", "n_gold", "n_correct"):
+            results[key] = sum(row[key] for row in rows)
         data = f"gold@{sha8([sorted(pairs) for pairs in gold])}"
         return {
-            **{key: sum(row[key] for row in rows) / len(rows) for key in ("precision", "recall", "f1")},
-            **{key: sum(row[key] for row in rows) for key in ("n_mined", "n_gold", "n_correct")},
+            **results,
             "thresholds": [row["threshold"] for row in rows],
             "threshold_source": source,
             "rows": rows,
@@ -130,32 +136,37 @@ class BuccMining(RecoveringMetric):
         }
 
 
-def _plain(rows, name):
-    """Return rows with the keys that count of each pair."""
-    keys = ("source_id", "target_id", *(["score"] if "predictions" in name else []))
+def _without_other_keys(rows, name):
+    """Return rows whose pairs have their ids and, of predictions, their scores, but no other keys."""
+    keys = ["source_id", "target_id"]
+    if "predictions" in name:
+        keys.append("score")
     if rows is None or not len(rows):
         return rows
+    stripped = []
     try:
-        return [[{key: pair[key] for key in keys} for pair in pairs] for pairs in rows]
+        for pairs in rows:
+            stripped.append([{key: pair[key] for key in keys} for pair in pairs])
+        return stripped
     except (KeyError, TypeError):
         example = ", ".join(f"{key!r}: ..." for key in keys)
         raise ValueError(f"{name} must be a list of pairs [{{{example}}}, ...] for each corpus.") from None
 
 
-def _compared(predictions, references, names):
+def _judge_rows(predictions, references, names):
     if not len(predictions) == len(references) == len(names):
         raise ValueError(
             f"expected predictions and references for {len(names)} rows ({', '.join(names)}): got {len(predictions)} "
             f"and {len(references)}; pass one list of pairs a corpus."
         )
-    compared = []
+    judged = []
     for name, row, gold in zip(names, predictions, references):
         try:
             scored = ((*_ids(pair), pair["score"]) for pair in row)
-            compared.append(judge_pairs(scored, map(_ids, gold)))
+            judged.append(judge_pairs(scored, map(_ids, gold)))
         except ValueError as error:
             raise ValueError(f"row {name}: {error}") from error
-    return compared
+    return judged
 
 
 def _ids(pair):

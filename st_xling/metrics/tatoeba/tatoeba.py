@@ -65,10 +65,15 @@ class Tatoeba(RecoveringMetric):
         return info
 
     def _compute(self, predictions, references, *, margin="ratio", k=4):
-        source, target = _matrix(predictions, "predictions"), _matrix(references, "references")
-        forward, backward = nearest(source, target), nearest(target, source)
-        own = np.arange(len(source))
-        to_target, to_source = float(np.mean(forward == own)), float(np.mean(backward == own))
+        _check_matrix(predictions, "predictions")
+        _check_matrix(references, "references")
+        source = predictions
+        target = references
+        forward = nearest(source, target)
+        backward = nearest(target, source)
+        rows = np.arange(len(source))
+        to_target = float(np.mean(forward == rows))
+        to_source = float(np.mean(backward == rows))
         neighbors = min(k, len(source))
         return {
             "source_to_target_accuracy": to_target,
@@ -89,9 +94,8 @@ class Tatoeba(RecoveringMetric):
         }
 
 
-def _matrix(rows, name):
+def _check_matrix(rows, name):
     if rows.ndim != 2:
         raise ValueError(
             f"{name} must be vectors of one length: got {len(rows)} rows that are none, or of several lengths."
         )
-    return rows
