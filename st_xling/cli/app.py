@@ -21,6 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 from st_xling._version import __version__
 from st_xling.cli.options import JsonOption, command_of
 from st_xling.cli.rules import Given, Rule, check_numbers, check_rules
+from st_xling.utils.file_endings import TEXT_ENDINGS, YAML_ENDINGS
 
 
 def fill(text: str) -> str:
@@ -336,7 +337,7 @@ class Command(TyperCommand):
                 continue
             for name in value if isinstance(value, (list, tuple)) else [value]:
                 # Recipes and papers that are no files have names as well.
-                is_built_in = metavar in ("RECIPE", "PAPER") and not str(name).endswith((".yaml", ".yml"))
+                is_built_in = metavar in ("RECIPE", "PAPER") and not str(name).endswith(YAML_ENDINGS)
                 if name not in BUILT_IN_MODELS and not is_built_in:
                     inputs.append((metavar, str(name)))
         return inputs
@@ -407,7 +408,6 @@ def with_options(*kinds: type, rules: Sequence[Rule] = ()) -> Any:
 def check_input(metavar: str, value: str) -> None:
     """Raise if a text is not there, before anything large is imported."""
     from st_xling.data.spec import OPTIONS, PHRASEBOOK_OPTIONS, parse_spec, read_options, split_spec
-    from st_xling.utils.file_endings import TEXT_ENDINGS
     from st_xling.utils.text import describe_missing, home_path, unpacked_ending
 
     if metavar == "STORE":

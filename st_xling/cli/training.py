@@ -454,8 +454,8 @@ def train(
 
 def _warn_of_uncut(kind: str, options: TrainOptions) -> None:
     """Warn of files of pairs that were mined without a threshold."""
-    from st_xling.data.read import parse_data_spec
     from st_xling.data.scored import warn_of_uncut
+    from st_xling.data.spec import parse_data_spec
 
     if kind == "cross-encoder":  # reads no files of pairs that were mined
         return
@@ -499,7 +499,7 @@ IN_PYTHON = {
 
 def _print_script(recipe: str, kind: str, options: TrainOptions, context: typer.Context) -> None:
     """Print the run as a Python script, with placeholders for model, data and folder that are not given."""
-    from st_xling.data.read import parse_data_spec
+    from st_xling.data.spec import parse_data_spec
 
     if kind != "encoder":
         raise ValueError(
@@ -891,8 +891,7 @@ def _sources(options: TrainOptions, names: Mapping[str, Iterable[str]]) -> list[
         options: Options of the command.
         names: Option → names of all data sets that its specs gave, in order; none where a spec has no set of its own.
     """
-    from st_xling.data.read import parse_data_spec
-    from st_xling.data.spec import paired_languages
+    from st_xling.data.spec import paired_languages, parse_data_spec
 
     sources: list[dict[str, Any]] = []
     for name, set_names in names.items():

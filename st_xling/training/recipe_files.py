@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from st_xling.utils.file_endings import YAML_ENDINGS
 from st_xling.utils.options import check_number, check_option, kinds_of, nearest_name, option_hints
 
 _FOLDER = resources.files("st_xling.training") / "recipes"
@@ -73,7 +74,7 @@ def recipe_text(name_or_path: str, names: Iterable[str] | None = None) -> str:
     """The YAML of a recipe, see :func:`read_recipe`."""
     path = Path(name_or_path)
     names = list(_shipped()) if names is None else list(names)
-    if path.suffix in (".yaml", ".yml"):
+    if path.suffix in YAML_ENDINGS:
         if not path.is_file():
             raise ValueError(f"no recipe file at {path}; the named recipes are {', '.join(names)}")
         return path.read_text(encoding="utf-8")

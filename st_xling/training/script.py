@@ -11,8 +11,7 @@ from typing import Any
 from sentence_transformers.util.file_io import is_sentence_transformer_model, load_file_path
 
 from st_xling.data.holdout import FEWEST_PAIRS
-from st_xling.data.read import parse_data_spec
-from st_xling.data.spec import paired_languages
+from st_xling.data.spec import paired_languages, parse_data_spec
 from st_xling.losses import CrossLingualLoss
 from st_xling.models import tiny_encoder
 from st_xling.models.load import PAIR_TOKENS

@@ -12,8 +12,8 @@ from datasets import Dataset
 from st_xling.data import ParallelTextError, load_data_specs, load_pairs, orient
 from st_xling.data.holdout import hold_out
 from st_xling.data.pairs import stream_rows
-from st_xling.data.read import parse_data_spec
 from st_xling.data.samplers import LengthGroupedBatchSampler
+from st_xling.data.spec import parse_data_spec
 from tests.data.test_read import cells, codes, stream_pairs
 from tests.retrieval_files import json_lines, lines
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from st_xling.data.check import Fault, FaultLog
 from st_xling.data.line_ids import check_no_ids
-from st_xling.data.locations import find_source
+from st_xling.data.locations import find_spec_source
 from st_xling.data.pair_source import PairReader
 from st_xling.data.pairs import COLUMNS
 from st_xling.data.spec import parse_data_spec
@@ -351,8 +351,7 @@ def _read_corpus(spec: str, *, progress: bool) -> _Corpus:
     parsed = parse_data_spec(spec)
     if parsed.sample.size is not None or parsed.is_phrasebook:
         raise ValueError(f"expected a whole corpus, without ?size, got {spec}.")
-    languages: Any = parsed.languages or (None, None)
-    source = find_source(parsed.path_or_pair, languages, **parsed.reader_options, stream=True, default_ending=".tsv")
+    source = find_spec_source(parsed, stream=True, default_ending=".tsv")
     source = source.with_every_label()  # embeddings have a row for each line
     faults: list[Fault] = []
     with tempfile.TemporaryDirectory(prefix="st-xling-", ignore_cleanup_errors=True) as folder:

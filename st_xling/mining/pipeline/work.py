@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, Protocol
+from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, get_args
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
@@ -29,10 +29,11 @@ from st_xling.mining.search.find import choose_method, find_neighbors
 from st_xling.mining.text import TextSummary, tsv_line
 from st_xling.mining.vectors import PrecomputedEmbeddings, VectorProviders, encoding_settings, model_names
 from st_xling.utils.cosines import Embeddings
+from st_xling.utils.file_endings import endings_of
 from st_xling.utils.options import PairFormat, check_choice
 from st_xling.utils.resumable import Output, ResumableFolder, deliver, work_folder
 from st_xling.utils.signature import sign
-from st_xling.utils.text import SCORED_COLUMNS, THRESHOLD, file_ending, unpacked_name
+from st_xling.utils.text import SCORED_COLUMNS, THRESHOLD, unpacked_ending
 
 if TYPE_CHECKING:  # it loads sentence-transformers, which is slow to import
     from st_xling.mining.encoding import Encoder
@@ -41,7 +42,7 @@ if TYPE_CHECKING:  # it loads sentence-transformers, which is slow to import
 REJECTS = "rejects.jsonl"
 
 #: Endings of files that would be another format than their name says.
-OTHER_FORMATS = (".parquet", ".csv", ".json", ".zip", ".xlsx", ".xml", ".html")
+OTHER_FORMATS = endings_of("parquet", "csv", "json", "zip", "xlsx", "xml", "html")
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -58,14 +59,16 @@ SidesIds = tuple[Sequence[str], Sequence[str]]
 def resolve_format(format: PairFormat | None, out: Output) -> PairFormat:
     """Return the format, by the ending of ``out`` if ``None``; ``ValueError`` for the ending of another format."""
     if format is None:
-        ending = file_ending(unpacked_name(out)) if isinstance(out, (str, Path)) else ""
+        ending = unpacked_ending(out) if isinstance(out, (str, Path)) else ""
         if ending in OTHER_FORMATS:
             raise ValueError(
                 f"pairs are written as TSV, JSON lines or TMX: got the name {out}; end it in .tsv, .jsonl or .tmx, or "
                 "name the format (--format tsv)."
             )
-        formats: dict[str, PairFormat] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".tmx": "tmx"}
-        format = formats.get(ending, "tsv")
+        format = "tsv"
+        for name in get_args(PairFormat):
+            if ending in endings_of(name):
+                format = name
     check_choice("format", format, PairFormat)
     return format
 
