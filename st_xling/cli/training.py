@@ -427,10 +427,10 @@ def train(
             raise ValueError(
                 f"{typed[name]} is for {takers}: got the recipe of {_with_article(kind)} {recipe}; remove it."
             )
-    from st_xling.training.settings import check_settings, check_tiny
+    from st_xling.training.settings import check_settings, check_tiny_sizes
 
     check_settings(recipe, _overrides(context, options))  # before torch is loaded
-    check_tiny(_read_assignments(options.tiny, "--tiny"))
+    check_tiny_sizes(_read_assignments(options.tiny, "--tiny"))
     if options.print_python:
         return _print_script(recipe, kind, options, context)
     _warn_of_uncut(kind, options)

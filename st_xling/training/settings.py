@@ -87,7 +87,7 @@ def _check_values(arguments: Mapping[str, Any]) -> None:
             read_value(value, hints[name], f"arguments.{name}")
 
 
-def check_tiny(options: Mapping[str, Any]) -> None:
+def check_tiny_sizes(options: Mapping[str, Any]) -> None:
     """Raise ``ValueError`` for sizes that no small encoder has, or options that it does not take.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain, islice, repeat
 from typing import Any
 
@@ -51,22 +51,45 @@ def warm_up_heads(trainer: SentenceTransformerTrainer, *, steps: int | None = No
         >>> trainer.train()                                                                       # doctest: +SKIP
     """
     args: Any = trainer.args
-    model: Any = trainer.model
-    # Name of a data set → its loss, or None → the loss of all data.
-    losses: dict[str | None, Any] = {}
-    if isinstance(trainer.loss, dict):
-        losses.update(trainer.loss)
-    else:
-        losses[None] = trainer.loss
-    loss_of_heads: dict[str | None, nn.Module] = {}
-    for name, loss in losses.items():
-        terms = _terms_with_new_heads(loss)
-        if terms is not None:
-            loss_of_heads[name] = terms
+    loss_of_heads = _losses_of_new_heads(trainer.loss)
     if steps is None:
         steps = min(WARM_UP_STEPS, total_steps(args, _count_rows(trainer.train_dataset), args.world_size))
     if not loss_of_heads or not steps:
         return 0
+    values = _train_heads(trainer, loss_of_heads, steps)
+    made = len(values)
+    if made:
+        logger.info("new heads: trained alone for %s, loss %.3f → %.3f", _format_steps(made), values[0], values[-1])
+    if made < FEWEST_WARM_UP_STEPS:
+        logger.warning(
+            f"the new heads of the loss were trained alone for {_format_steps(made)}, too few to learn anything: what "
+            "their random weights send into the encoder harms it. Train on more text, or by a loss without such heads "
+            "(TranslationRankingLoss, the recipe tr)."
+        )
+    return made
+
+
+def _losses_of_new_heads(loss: Any) -> dict[str | None, nn.Module]:
+    """Return the terms with new heads: name of a data set → those of its loss, or ``None`` → those of the only loss."""
+    losses: dict[str | None, nn.Module] = dict(loss) if isinstance(loss, dict) else {None: loss}
+    loss_of_heads: dict[str | None, nn.Module] = {}
+    for name, data_set_loss in losses.items():
+        terms = _terms_with_new_heads(data_set_loss)
+        if terms is not None:
+            loss_of_heads[name] = terms
+    return loss_of_heads
+
+
+def _train_heads(trainer: Any, loss_of_heads: Mapping[str | None, nn.Module], steps: int) -> list[float]:
+    """Train the heads for a number of batches, and return the losses.
+
+    Args:
+        trainer: With data and arguments of training.
+        loss_of_heads: Result of :func:`_losses_of_new_heads`.
+        steps: Number of batches; those of data sets whose loss has no new head train nothing.
+    """
+    args = trainer.args
+    model = trainer.model
     weights: list[torch.Tensor] = []
     for loss in loss_of_heads.values():
         loss.to(model.device)
@@ -98,16 +121,7 @@ def warm_up_heads(trainer: SentenceTransformerTrainer, *, steps: int | None = No
         finally:
             for weight in frozen:
                 weight.requires_grad_(True)
-    made = len(values)
-    if made:
-        logger.info("new heads: trained alone for %s, loss %.3f → %.3f", _format_steps(made), values[0], values[-1])
-    if made < FEWEST_WARM_UP_STEPS:
-        logger.warning(
-            f"the new heads of the loss were trained alone for {_format_steps(made)}, too few to learn anything: what "
-            "their random weights send into the encoder harms it. Train on more text, or by a loss without such heads "
-            "(TranslationRankingLoss, the recipe tr)."
-        )
-    return made
+    return values
 
 
 def _terms_with_new_heads(loss: nn.Module) -> nn.Module | None:

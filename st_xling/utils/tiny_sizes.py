@@ -1,4 +1,4 @@
-"""Sizes of the tiny encoder, checked without torch, so that a slip of the finger is named at once."""
+"""Sizes of the tiny encoder, checked without torch, so that a typing error is named at once."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ def check_sizes(
 ) -> int:
     """Return the number of attention heads, or raise ``ValueError`` for sizes of no small encoder.
 
+    The arguments are those of :func:`~st_xling.models.tiny_encoder`.
+
     Args:
-        vocabulary: As for :func:`tiny_encoder`, as all that follow.
-        layers: As above.
-        hidden_size: As above.
-        heads: As above.
-        max_length: As above.
-        dropout: As above.
-        architecture: As above.
-        seed: As above.
+        vocabulary: Size of the vocabulary in pieces, special tokens included.
+        layers: Transformer layers.
+        hidden_size: Width of the states and of the sentence embedding.
+        heads: Attention heads; ``None``: one for every 64 dimensions, and at least 2.
+        max_length: Tokens that a text is cut to, special tokens included.
+        dropout: Dropout of hidden states and attention weights.
+        architecture: ``"bert"`` or ``"xlm-roberta"``.
+        seed: Seed of the weights.
     """
     sizes = {"vocabulary": vocabulary, "layers": layers, "hidden_size": hidden_size, "max_length": max_length}
     check_choice("architecture", architecture, Architecture)
@@ -41,7 +43,8 @@ def check_sizes(
         least, most = LIMITS[name]
         if not least <= size <= most:
             raise ValueError(f"tiny {name} must be from {least:,} to {most:,}: got {size:,}.")
-    heads = heads if heads is not None else max(2, hidden_size // 64)
+    if heads is None:
+        heads = max(2, hidden_size // 64)
     if heads < 1:
         raise ValueError(f"tiny heads must be at least 1: got {heads}.")
     if hidden_size % heads:
