@@ -370,10 +370,10 @@ def test_an_option_of_the_command_is_a_key_of_its_kinds_of_recipes(option: str, 
     load, name = LOADERS[kind]
     losses = {"losses.MSELoss.weight": 1} if key.startswith("data.teacher.") else {}
     if kind in TAKEN_BY.get(option, tuple(LOADERS)):
-        found = load(name, overrides={key: value, **losses})
+        setting = load(name, overrides={key: value, **losses})
         for part in key.split("."):
-            found = getattr(found, part)
-        assert found == value
+            setting = getattr(setting, part)
+        assert setting == value
     else:
         with pytest.raises(ValueError, match="|".join(f"'{part}'" for part in key.split("."))):
             load(name, overrides={key: value, **losses})

@@ -25,7 +25,7 @@ class Death(NamedTuple):
 
 def stop_at(patch: pytest.MonkeyPatch, trainer: type, step: int, number: int | None = None) -> None:
     """Ctrl-C, or a signal, when a step begins, counted from 1 over all of the process."""
-    seen, whole = 0, trainer.training_step  # type: ignore[attr-defined]
+    seen, original = 0, trainer.training_step  # type: ignore[attr-defined]
 
     def training_step(self: Any, *args: Any, **kwargs: Any) -> Any:
         nonlocal seen
@@ -34,7 +34,7 @@ def stop_at(patch: pytest.MonkeyPatch, trainer: type, step: int, number: int | N
             os.kill(os.getpid(), number)
         elif seen == step:
             raise KeyboardInterrupt
-        return whole(self, *args, **kwargs)
+        return original(self, *args, **kwargs)
 
     patch.setattr(trainer, "training_step", training_step)
 

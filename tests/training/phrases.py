@@ -14,14 +14,16 @@ def phrases(source: str, size: int, *, seed: int = 0, split: str = "train") -> A
 
 def phrase_sources(*, queries: int = 96, parallel: int = 160, others: int = 70) -> RetrievalSources:
     """Three sources of different sizes; the others are French."""
-    asked = phrases("de", queries)
-    columns = {"source": asked["target"][:], "target": asked["source"][:]}
+    query_pairs = phrases("de", queries)
+    columns = {"source": query_pairs["target"][:], "target": query_pairs["source"][:]}
     columns |= {"source_language": ["en"] * queries, "target_language": ["de"] * queries}
     aligned = (
         {"de-en": phrases("de", parallel, seed=1), "zh-en": phrases("zh", parallel // 2, seed=2)} if parallel else {}
     )
     french = phrases("fr", others, seed=3).map(lambda row: {"target": row["source"]}) if others else None
-    return RetrievalSources({"en": type(asked).from_dict(columns)}, aligned, {} if french is None else {"fr": french})
+    return RetrievalSources(
+        {"en": type(query_pairs).from_dict(columns)}, aligned, {} if french is None else {"fr": french}
+    )
 
 
 def small_encoder(sources: RetrievalSources, **options: Any) -> Any:

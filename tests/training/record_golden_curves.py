@@ -32,27 +32,27 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="curves to record (default: all)")
     parser.add_argument("--note", help="why these curves differ from those of an earlier commit")
     parser.add_argument("--into", type=Path, default=RECORDED, help=f"file to write (default: {RECORDED.name})")
-    given = parser.parse_args()
-    if unknown := [name for name in given.names if name not in NAMES]:
+    arguments = parser.parse_args()
+    if unknown := [name for name in arguments.names if name not in NAMES]:
         parser.error(f"no run has the name {unknown[0]!r}; there are: {'; '.join(NAMES)}")
 
     content: dict[str, Any] = {"commits": {}, "curves": {}}
-    if given.into.is_file():
-        content = json.loads(given.into.read_text(encoding="utf-8"))
+    if arguments.into.is_file():
+        content = json.loads(arguments.into.read_text(encoding="utf-8"))
     commit = _commit()
     content["commits"][commit] = _versions()
-    for name in given.names or NAMES:
+    for name in arguments.names or NAMES:
         with tempfile.TemporaryDirectory(prefix="st-xling-") as folder:
             curve = loss_curve(name, Path(folder))
         about = {"commit": commit}
-        if given.note:
-            about["note"] = given.note
+        if arguments.note:
+            about["note"] = arguments.note
         rounded = {part: [round(value, 7) for value in values] for part, values in curve.items()}
         content["curves"][name] = {**about, "losses": rounded}
     ordered = {name: content["curves"][name] for name in NAMES if name in content["curves"]}
     used = {entry["commit"] for entry in ordered.values()}
     commits = {name: versions for name, versions in content["commits"].items() if name in used}
-    _write(given.into, commits, ordered)
+    _write(arguments.into, commits, ordered)
 
 
 def _commit() -> str:

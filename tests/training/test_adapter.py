@@ -117,14 +117,14 @@ def test_the_better_centering_is_what_an_adapter_has_to_beat(
     recipe = load_adapter_recipe("sf", overrides={**FAST, "adapter.layer": 1, "arguments.max_steps": 1})
     result = train_adapter(recipe, data, tmp_path / "run", model=encoder, evaluator=evaluator, cache=tmp_path / "c")
     cut = cut_to_layer(encoder, 1)
-    found = {}
+    scores = {}
     for way in ("joint", "per_language"):
         texts = [text for side in ("source", "target") for text in data["zh-vi"][side][:]]
         centering = fit_centering(torch.from_numpy(cut.encode(texts)), ["zh"] * 160 + ["vi"] * 160, way)
-        found[way] = evaluator(apply_centering(cut, centering))["dev_mean_p@1"]
+        scores[way] = evaluator(apply_centering(cut, centering))["dev_mean_p@1"]
     row = result.layers[0]
-    assert row.figures["centered"]["mean_p@1"] == pytest.approx(max(found.values()))
-    assert found[str(row.centered_by)] == max(found.values()) > min(found.values())
+    assert row.figures["centered"]["mean_p@1"] == pytest.approx(max(scores.values()))
+    assert scores[str(row.centered_by)] == max(scores.values()) > min(scores.values())
 
 
 def test_the_sweep_is_one_pass_and_a_second_run_none(
@@ -149,8 +149,10 @@ def test_the_sweep_is_one_pass_and_a_second_run_none(
     single = {row.label: row.figures["trained"]["mean_p@1"] for row in result.layers[:3]}
     assert single[result.chosen.label] == max(single.values())
 
-    own = load_adapter_recipe("sf", overrides={**FAST, "adapter.layer": 2})
-    alone = train_adapter(own, data, tmp_path / "third", model=encoder, evaluator=evaluator, cache=tmp_path / "cache")
+    second_layer = load_adapter_recipe("sf", overrides={**FAST, "adapter.layer": 2})
+    alone = train_adapter(
+        second_layer, data, tmp_path / "third", model=encoder, evaluator=evaluator, cache=tmp_path / "cache"
+    )
     assert alone.layers[0].figures == result.layers[1].figures
 
 

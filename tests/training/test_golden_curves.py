@@ -63,16 +63,16 @@ def differences(curve: Curve, recorded: Curve, *, tolerance: float = 1e-5) -> li
     """
     if list(curve) != list(recorded):
         return [f"expected the losses {', '.join(recorded)}: got {', '.join(curve)}"]
-    found = []
+    messages = []
     for name, values in recorded.items():
         if len(curve[name]) != len(values):
-            found.append(f"{name}: expected {len(values)} steps, got {len(curve[name])}")
+            messages.append(f"{name}: expected {len(values)} steps, got {len(curve[name])}")
         least = tolerance if name == "loss" else 1.01e-4
         for step, (got, expected) in enumerate(zip(curve[name], values), 1):
             if got != pytest.approx(expected, rel=tolerance, abs=least):
-                found.append(f"{name}, step {step}: expected {expected}, got {got}")
+                messages.append(f"{name}, step {step}: expected {expected}, got {got}")
                 break
-    return found
+    return messages
 
 
 def everyday_first(names: list[str]) -> list[object]:
@@ -137,5 +137,5 @@ OTHERS = [
 def test_a_curve_tells_other_settings_apart(name: str, setting: str, tmp_path: Path) -> None:
     """A curve that does not depend on its loss would guard nothing."""
     curve = by_command([*COMMANDS[name], "--set", setting], tmp_path)
-    found = differences(curve, CURVES[name])
-    assert found and found[0].startswith("loss, step")
+    messages = differences(curve, CURVES[name])
+    assert messages and messages[0].startswith("loss, step")

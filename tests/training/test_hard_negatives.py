@@ -58,8 +58,8 @@ def test_a_resumed_run_has_the_negatives_of_its_start(
     """They are not those that the model of the checkpoint would find."""
     changes = {**STEPS, "data.hard_negatives.num_negatives": 2, "arguments.learning_rate": 1e-2}
     recipe = load_recipe("tr", tiny=True, overrides=changes)
-    whole = train(recipe, data, tmp_path / "whole", model=make_model())
-    assert whole.steps == 6
+    undisturbed = train(recipe, data, tmp_path / "whole", model=make_model())
+    assert undisturbed.steps == 6
     with monkeypatch.context() as patch:
         stop_at(patch, CrossLingualTrainer, 3)
         with pytest.raises(KeyboardInterrupt):
@@ -69,7 +69,7 @@ def test_a_resumed_run_has_the_negatives_of_its_start(
     torch.testing.assert_close(*weights, rtol=0, atol=0)
     negatives = Dataset.from_parquet(str(tmp_path / "run" / "training" / "negatives.parquet"))
     assert negatives.column_names == ["negative_1", "negative_2"] and len(negatives) == 24
-    assert whole.history[0]["loss"] > np.log(8)  # eight targets and sixteen negatives
+    assert undisturbed.history[0]["loss"] > np.log(8)  # eight targets and sixteen negatives
 
 
 @pytest.mark.parametrize(("search", "error"), [
@@ -164,8 +164,8 @@ def test_columns_of_negatives_follow_the_definition(make_model: Any, data: Any) 
     vectors = dict(zip(targets, model.encode(targets, prompt="text: ", normalize_embeddings=True)))
     full = 0
     for row in mined:
-        asked = model.encode(row["source"], prompt="query: ", normalize_embeddings=True)
-        cosines = {text: float(asked @ vectors[text]) for text in targets}
+        source_vector = model.encode(row["source"], prompt="query: ", normalize_embeddings=True)
+        cosines = {text: float(source_vector @ vectors[text]) for text in targets}
         most = cosines[row["target"]] * (1 - margin)
         allowed = sorted((text for text in targets if cosines[text] < most), key=lambda text: -cosines[text])
         negatives = [row["negative_1"], row["negative_2"]]
@@ -214,9 +214,9 @@ def test_negatives_do_not_depend_on_how_many_scores_fit_in_memory(
 ) -> None:
     """ST compares 16,384 sources at a time with all targets: 40 GiB of scores for 668,000 pairs."""
     model, pairs = make_model(), data["vi-en"]
-    whole = add_hard_negatives(pairs, model, relative_margin=None)
+    at_once = add_hard_negatives(pairs, model, relative_margin=None)
     monkeypatch.setattr(hard_negatives, "SCORES_AT_A_TIME", 2 * len(pairs))
-    assert add_hard_negatives(pairs, model, relative_margin=None)[:] == whole[:]
+    assert add_hard_negatives(pairs, model, relative_margin=None)[:] == at_once[:]
 
 
 def test_rows_without_candidates_are_filled_up_and_counted(
@@ -240,14 +240,14 @@ def test_whose_prompts_are_read(make_model: Any, data: Any) -> None:
     model, pairs = make_model(), data["vi-en"]
     options: dict[str, Any] = {"num_negatives": 3, "relative_margin": None}
     plain = negatives_of(add_hard_negatives(pairs, model, **options))
-    asked = negatives_of(add_hard_negatives(pairs, model, prompts="Where is the key? ", **options))
+    with_prompt = negatives_of(add_hard_negatives(pairs, model, prompts="Where is the key? ", **options))
     sided = {"source": "Where is the key? ", "target": "I bought three old books. "}
     both = negatives_of(add_hard_negatives(pairs, model, prompts=sided, **options))
     model.prompts = {"query": sided["source"], "document": sided["target"]}
     assert negatives_of(add_hard_negatives(pairs, model, **options)) == both
     assert negatives_of(add_hard_negatives(pairs, model, prompts="", **options)) == plain
     assert negatives_of(add_hard_negatives(pairs, model, prompts={}, **options)) == plain
-    assert len({str(rows) for rows in (plain, asked, both)}) == 3
+    assert len({str(rows) for rows in (plain, with_prompt, both)}) == 3
 
 
 def test_other_columns_of_pairs(make_model: Any, data: Any) -> None:

@@ -107,7 +107,9 @@ TINY = {"hidden_size": 16, "layers": 2, "vocabulary": 200}
 
 
 def test_sides_are_put_in_order(tmp_path: Path, logged: Any) -> None:
-    data = {f"{one}-{other}": parallel_phrases(one, other, size=20) for one, other in (("en", "de"), ("fr", "en"))}
+    data = {
+        f"{source}-{other}": parallel_phrases(source, other, size=20) for source, other in (("en", "de"), ("fr", "en"))
+    }
     changes = {"arguments.max_steps": 1, "arguments.per_device_train_batch_size": 8, "data.pivot": "fr"}
     source = {"option": "data", "spec": "mine", "names": ["en-de", "fr-en"]}
     recipe = load_recipe("dap", tiny=True, overrides=changes)
@@ -132,13 +134,13 @@ def model(request: pytest.FixtureRequest) -> Any:
 def test_counts_are_those_of_the_tokenizer(model: Any, max_length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(texts_module, "BATCH_TEXTS", 3)
     tokenizer = model.tokenizer
-    whole = [tokenizer(text, verbose=False)["input_ids"] for text in TEXTS]
+    uncut = [tokenizer(text, verbose=False)["input_ids"] for text in TEXTS]
     cut = [tokenizer(text, truncation=True, max_length=max_length)["input_ids"] for text in TEXTS]
     monkeypatch.setattr(model, "max_seq_length", max_length)
     report = report_texts(model, Dataset.from_dict({"source": TEXTS}), "source")
     assert report.texts == len(TEXTS)
-    assert report.truncated == sum(left != right for left, right in zip(whole, cut)) > 0
-    assert report.longest == max(len(ids) for ids in whole)
+    assert report.truncated == sum(before != after for before, after in zip(uncut, cut)) > 0
+    assert report.longest == max(len(ids) for ids in uncut)
     assert report.token_ids == {token for ids in cut for token in ids}
 
 
@@ -153,21 +155,23 @@ def test_a_fingerprint_is_that_of_all_text_in_order(data: dict[str, Dataset]) ->
 def test_hard_negatives_that_every_data_set_has_are_kept(stream: bool, data: dict[str, Dataset], logged: Any) -> None:
     """Where an objective reads them; others are named, and were the reason for a column of None."""
     texts = data["de-en"]["target"][:]
-    one = data["de-en"].add_column("negative_1", texts[1:] + texts[:1])
-    two = one.add_column("negative_2", texts[2:] + texts[:2])
+    with_one = data["de-en"].add_column("negative_1", texts[1:] + texts[:1])
+    with_two = with_one.add_column("negative_2", texts[2:] + texts[:2])
     options = CrossLingualTrainingArguments("run", max_steps=3, per_device_train_batch_size=8)
 
     def columns(*parts: Dataset, negatives: bool) -> list[str]:
-        given = {f"p{number}": part.to_iterable_dataset() if stream else part for number, part in enumerate(parts)}
-        made = prepare(given, options, negatives=negatives)
+        data_sets = {f"p{number}": part.to_iterable_dataset() if stream else part for number, part in enumerate(parts)}
+        made = prepare(data_sets, options, negatives=negatives)
         assert set(next(iter(made.pairs))) == set(made.looked_at.column_names)
         return made.looked_at.column_names[4:]
 
-    assert columns(two, two, negatives=True) == ["negative_1", "negative_2"] and "hard negatives" not in logged()
-    assert columns(two, one, negatives=True) == ["negative_1"]
+    assert (
+        columns(with_two, with_two, negatives=True) == ["negative_1", "negative_2"] and "hard negatives" not in logged()
+    )
+    assert columns(with_two, with_one, negatives=True) == ["negative_1"]
     assert "p0: hard negatives ignored (negative_2): not every data set" in logged()
-    assert columns(two, data["vi-en"], negatives=True) == []
-    assert columns(one, negatives=False) == []
+    assert columns(with_two, data["vi-en"], negatives=True) == []
+    assert columns(with_one, negatives=False) == []
     assert "p0: hard negatives ignored (negative_1): no objective" in logged()
 
 

@@ -227,7 +227,7 @@ class Widths(TrainerCallback):
 
 @pytest.mark.parametrize(("given", "width"), [(None, 512), slow(600, 600)])
 def test_a_page_among_the_sentences_is_cut(
-    given: int | None, width: int, data: Any, tmp_path: Path, caplog: Any
+    max_length: int | None, width: int, data: Any, tmp_path: Path, caplog: Any
 ) -> None:
     """An encoder of 32,768 tokens would read all of it, and a batch with it takes the memory of as many such rows."""
     caplog.set_level("INFO", logger="st_xling")
@@ -238,19 +238,19 @@ def test_a_page_among_the_sentences_is_cut(
         **SHORT,
         "arguments.max_steps": 1,
         "arguments.per_device_train_batch_size": 32,
-        "model.max_length": given,
+        "model.max_length": max_length,
     }
     recipe = load_recipe("tr", overrides=options)
     train(recipe, {"de-en": rows}, tmp_path / "run", model=str(saved_start("qwen3")), callbacks=[widths])
     assert max(widths.seen) == width
     saved = SentenceTransformer(str(tmp_path / "run"), device="cpu")
-    assert saved.max_seq_length == (given or 32_768)
+    assert saved.max_seq_length == (max_length or 32_768)
     lines = [line for line in caplog.messages if "training reads at most" in line]
     expected = (
         "training reads at most 512 tokens of a text, the saved model 32,768 as before; for another length: "
         "--max-length, or max_length in the training arguments"
     )
-    assert lines == ([] if given else [expected])
+    assert lines == ([] if max_length else [expected])
     assert any(f"1 of 64 texts (1.6 %) are longer than {width} tokens" in line for line in caplog.messages)
 
 
@@ -314,13 +314,13 @@ def test_a_killed_run_ends_as_an_undisturbed_one(name: str, data: Any, tmp_path:
     options = {**SHORT, "arguments.max_steps": 6, "arguments.eval_steps": 2, "arguments.save_total_limit": None}
     recipe = load_recipe("tr", overrides=options)
     start = str(saved_start(name))
-    whole = train(recipe, data, tmp_path / "whole", model=start)
+    undisturbed = train(recipe, data, tmp_path / "whole", model=start)
     train(recipe, data, tmp_path / "run", model=start)
     for step in (4, 6):
         shutil.rmtree(tmp_path / "run" / "training" / f"checkpoint-{step}")
     resumed = train(recipe, data, tmp_path / "run", model=start, resume=True)
-    assert losses(resumed) == pytest.approx(losses(whole), rel=1e-5)
-    torch.testing.assert_close(vectors(resumed.model), vectors(whole.model), rtol=1e-4, atol=1e-5)
+    assert losses(resumed) == pytest.approx(losses(undisturbed), rel=1e-5)
+    torch.testing.assert_close(vectors(resumed.model), vectors(undisturbed.model), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -335,8 +335,10 @@ def test_slim_and_mine(name: str, data: Any, tmp_path: Path, capsys: Any) -> Non
     loaded = SentenceTransformer(str(tmp_path / "small"), device="cpu")
     assert len(loaded.tokenizer) < len(trained.tokenizer)
     for prompt in ("", trained.prompts.get("query") or ""):
-        found, expected = (m.encode(german[:20], prompt=prompt, convert_to_tensor=True) for m in (loaded, trained))
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+        vectors_of_small, expected = (
+            m.encode(german[:20], prompt=prompt, convert_to_tensor=True) for m in (loaded, trained)
+        )
+        torch.testing.assert_close(vectors_of_small, expected, rtol=1e-4, atol=1e-5)
     assert loaded.prompts == trained.prompts
     for side, lines in (("de", data["de-en"]["source"][:]), ("en", data["de-en"]["target"][:])):
         (tmp_path / f"{side}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -68,6 +68,6 @@ def test_the_next_run_starts_from_a_saved_vocabulary_head(phrases: dict[str, Any
     train(mlm, phrases["train"], tmp_path / "mlm", model="tiny", tiny=tiny)
     head = VocabularyHead(backbone(load_encoder(str(tmp_path / "mlm"))))
     assert head.origin.startswith("from") and head.bias.abs().sum() > 0  # trained: new ones are zero
-    whole, report = AutoModelForMaskedLM.from_pretrained(tmp_path / "mlm", output_loading_info=True)
+    reloaded, report = AutoModelForMaskedLM.from_pretrained(tmp_path / "mlm", output_loading_info=True)
     assert not report["missing_keys"] and not report["unexpected_keys"]
-    assert torch.equal(whole.get_output_embeddings().bias, head.bias)
+    assert torch.equal(reloaded.get_output_embeddings().bias, head.bias)

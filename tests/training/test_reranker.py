@@ -74,7 +74,7 @@ def test_groups_of_like_length_have_the_loss_and_gradient_of_the_batch(
     [batch] = trainer.get_train_dataloader()
     widths: list[int] = []
     layer = model[0].auto_model.base_model.encoder.layer[0]
-    layer.register_forward_pre_hook(lambda _, given: widths.append(given[0].shape[1]))
+    layer.register_forward_pre_hook(lambda _, inputs: widths.append(inputs[0].shape[1]))
     results = []
     for group_cost in (10**9, 16**2):
         monkeypatch.setattr("st_xling.losses.rows_by_length.GROUP_COST", group_cost)
@@ -119,7 +119,7 @@ def test_the_encoder_of_xpi_is_kept_and_its_head_is_not(tmp_path: Path) -> None:
 
 def test_rows_of_losses_that_compare_passages() -> None:
     """Relevant passages come first; the same text in two languages is two queries."""
-    rows = [  # query, passage, label, the two languages
+    labeled = [  # query, passage, label, the two languages
         ("who", "he", 0, "en", "en"),
         ("who", "她", 1, "en", "zh"),
         ("who", "them", 0, "en", "en"),
@@ -128,9 +128,9 @@ def test_rows_of_losses_that_compare_passages() -> None:
         ("谁", "he", 0, "zh", "en"),
         ("who", "it", 1, "nl", "en"),  # nothing to compare with
     ]
-    pairs = labeled_dataset(*map(list, zip(*rows)))
-    found, skipped = loss_rows(pairs, RankingLoss("lambda"))
-    assert skipped == 1 and found.to_list() == [
+    pairs = labeled_dataset(*map(list, zip(*labeled)))
+    rows, skipped = loss_rows(pairs, RankingLoss("lambda"))
+    assert skipped == 1 and rows.to_list() == [
         {"query": "who", "passages": ["她", "he", "them"], "labels": [1.0, 0.0, 0.0]},
         {"query": "谁", "passages": ["她", "I", "he"], "labels": [1.0, 1.0, 0.0]},
     ]
@@ -203,8 +203,8 @@ def test_leaks_are_named_and_dropped(tmp_path: Path, logged: Any) -> None:
     gone = {GERMAN[3], ENGLISH[7], ENGLISH[0]}
     manifest = RunFolder(tmp_path / "run").read_manifest()
     [pairs] = merged(aligned())
-    left = [row for row in pairs if not gone & {row["query"], row["passage"]}]
-    assert manifest["data"]["xpr-merged"]["rows"] == len(left) < len(pairs)
+    remaining = [row for row in pairs if not gone & {row["query"], row["passage"]}]
+    assert manifest["data"]["xpr-merged"]["rows"] == len(remaining) < len(pairs)
 
 
 @pytest.mark.slow
@@ -219,14 +219,14 @@ def test_interrupted_and_resumed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
             run(out, "xpr-cascade", **options)
     assert stop.value.checkpoint == out / "training" / "stage-2" / "checkpoint-2"
     assert not (out / "model.safetensors").exists()
-    found = run(out, "xpr-cascade", **options, resume=True)
-    for mine, theirs in zip(found.stages, undisturbed.stages, strict=True):
+    resumed = run(out, "xpr-cascade", **options, resume=True)
+    for mine, theirs in zip(resumed.stages, undisturbed.stages, strict=True):
         assert (mine["name"], mine["steps"]) == (theirs["name"], 3)
         assert mine["best_dev"] == pytest.approx(theirs["best_dev"], abs=1e-6)
     for name in ("model.safetensors", "2_Dense/model.safetensors"):
-        left, right = (load_file(result.folder / name) for result in (found, undisturbed))
-        torch.testing.assert_close(left, right, rtol=0, atol=1e-6)
-    losses = [[entry["loss"] for entry in result.history if "loss" in entry] for result in (found, undisturbed)]
+        resumed_weights, weights = (load_file(result.folder / name) for result in (resumed, undisturbed))
+        torch.testing.assert_close(resumed_weights, weights, rtol=0, atol=1e-6)
+    losses = [[entry["loss"] for entry in result.history if "loss" in entry] for result in (resumed, undisturbed)]
     assert losses[0] == pytest.approx(losses[1], abs=1e-6)
 
 
@@ -234,13 +234,13 @@ def test_interrupted_and_resumed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 def test_adapters_resume(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     options: dict[str, Any] = {"arguments__lora__rank": 2, "arguments__lora__dropout": 0.1, "head": "pooler"}
     options |= {"arguments__eval_steps": 1, "judged": False}
-    whole = run(tmp_path / "whole", **options)
+    undisturbed = run(tmp_path / "whole", **options)
     with monkeypatch.context() as patch, pytest.raises(TrainingInterrupted):
         stop_at(patch, RankingTrainer, 3)
         run(tmp_path / "torn", **options)
     torn = run(tmp_path / "torn", resume=True, **options)
-    left, right = (load_file(result.folder / "model.safetensors") for result in (torn, whole))
-    torch.testing.assert_close(left, right, rtol=0, atol=1e-6)
+    resumed_weights, weights = (load_file(result.folder / "model.safetensors") for result in (torn, undisturbed))
+    torch.testing.assert_close(resumed_weights, weights, rtol=0, atol=1e-6)
 
 
 def test_sentence_transformers_trainer_takes_our_models(tmp_path: Path) -> None:

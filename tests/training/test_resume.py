@@ -18,18 +18,18 @@ STEPS = 16
 """Two epochs of 8: 2 · 68 pairs, about two held out, by 16; a checkpoint every 3 steps and at the end."""
 
 
-def command(out: Path, *more: str) -> list[str]:
+def command(out: Path, *options: str) -> list[str]:
     # Dropout 0.1 and grouping by length are the defaults; both directions and languages give the head more to remember.
     words = "train dap --model tiny --data phrasebook:de,zh?size=68 --epochs 2 --batch-size 16 --eval-steps 3"
     for shape in ("hidden_size=32", "vocabulary=500", "layers=1", "max_length=24", "pooling=cls"):
         words += f" --tiny {shape}"
     for option in ("layers=1", "languages=auto", "direction=both", "mask_ratio=0.8"):
         words += f" --set losses.representation_translation.{option}"
-    return [*words.split(), "--set", "arguments.save_total_limit=10", "--out", str(out), *more]
+    return [*words.split(), "--set", "arguments.save_total_limit=10", "--out", str(out), *options]
 
 
-def train(out: Path, *more: str, death: Death | None = None) -> Ended:
-    return st_xling(command(out, *more), out.parent / "streams", death)
+def train(out: Path, *options: str, death: Death | None = None) -> Ended:
+    return st_xling(command(out, *options), out.parent / "streams", death)
 
 
 def history(out: Path) -> list[dict[str, Any]]:
@@ -45,9 +45,9 @@ def checkpoints(out: Path) -> list[int]:
 
 
 def assert_same_run(out: Path, undisturbed: Path) -> None:
-    left, right = history(out), history(undisturbed)
-    assert [entry["step"] for entry in left] == [entry["step"] for entry in right]
-    for mine, theirs in zip(left, right):
+    resumed_history, expected_history = history(out), history(undisturbed)
+    assert [entry["step"] for entry in resumed_history] == [entry["step"] for entry in expected_history]
+    for mine, theirs in zip(resumed_history, expected_history):
         assert mine == pytest.approx(theirs, abs=1e-6)
     last = f"training/checkpoint-{STEPS}"
     for name in ("model.safetensors", f"{last}/model.safetensors", f"{last}/loss.safetensors"):

@@ -31,9 +31,9 @@ def pairs(tmp_path: Path) -> Path:
     return path
 
 
-def words(start: Path | str, pairs: Path | str, out: Path, *more: str, recipe: str = "tr") -> list[str]:
+def words(start: Path | str, pairs: Path | str, out: Path, *options: str, recipe: str = "tr") -> list[str]:
     command = ["train", recipe, "--model", str(start), "--data", f"de-en={pairs}", "--dev", "none", "--out", str(out)]
-    return [*command, "--max-steps", "2", "--batch-size", "4", *more]
+    return [*command, "--max-steps", "2", "--batch-size", "4", *options]
 
 
 def change_weights(folder: Path) -> None:
@@ -52,12 +52,12 @@ def test_other_weights_under_the_same_name_are_refused(
     recipe: str, start: Path, pairs: Path, tmp_path: Path, capsys: Any
 ) -> None:
     """The model in a folder was replaced while its training was interrupted: the run went on with other weights."""
-    out, more = tmp_path / "run", ["--layer", "1"] if recipe == "sf" else []
-    assert main(words(start, pairs, out, *more, recipe=recipe)) == 0
+    out, options = tmp_path / "run", ["--layer", "1"] if recipe == "sf" else []
+    assert main(words(start, pairs, out, *options, recipe=recipe)) == 0
     kept = load_file(out / "model.safetensors")
     change_weights(start)
     capsys.readouterr()
-    assert main(words(start, pairs, out, "--resume", *more, recipe=recipe)) == 2
+    assert main(words(start, pairs, out, "--resume", *options, recipe=recipe)) == 2
     assert f"the model {start} {OTHER}" in capsys.readouterr().err
     assert all(torch.equal(kept[name], tensor) for name, tensor in load_file(out / "model.safetensors").items())
 
@@ -66,13 +66,13 @@ def test_another_teacher_is_refused_before_it_encodes(start: Path, pairs: Path, 
     """A run resumed with a changed teacher was refused, too, but after it had encoded all texts."""
     teacher = Path(shutil.copytree(start, tmp_path / "teacher"))
     cache = tmp_path / "cache"
-    more = ["--teacher", str(teacher), "--cache", str(cache)]
-    assert main(words(start, pairs, tmp_path / "run", *more, recipe="distill")) == 0
+    options = ["--teacher", str(teacher), "--cache", str(cache)]
+    assert main(words(start, pairs, tmp_path / "run", *options, recipe="distill")) == 0
     encoded = sorted(cache.iterdir())
     assert encoded
     change_weights(teacher)
     capsys.readouterr()
-    assert main(words(start, pairs, tmp_path / "run", "--resume", *more, recipe="distill")) == 2
+    assert main(words(start, pairs, tmp_path / "run", "--resume", *options, recipe="distill")) == 2
     shown = capsys.readouterr().err
     assert f"the teacher has other weights or files than {teacher} had when that run was started" in shown
     assert sorted(cache.iterdir()) == encoded
@@ -109,13 +109,13 @@ def test_the_same_model_by_another_path_is_the_same(
 @pytest.mark.parametrize("stream", [False, True])
 def test_changed_data_are_noticed(stream: bool, start: Path, pairs: Path, tmp_path: Path, capsys: Any) -> None:
     """A file that was replaced by one of equal size and time was read from the cache."""
-    out, more = tmp_path / "run", ["--stream"] if stream else []
-    assert main(words(start, pairs, out, *more)) == 0
+    out, options = tmp_path / "run", ["--stream"] if stream else []
+    assert main(words(start, pairs, out, *options)) == 0
     before, text = pairs.stat(), pairs.read_text(encoding="utf-8")
     pairs.write_text(text.swapcase(), encoding="utf-8")
     os.utime(pairs, ns=(before.st_atime_ns, before.st_mtime_ns))
     capsys.readouterr()
-    assert main(words(start, pairs, out, "--resume", *more)) == 2
+    assert main(words(start, pairs, out, "--resume", *options)) == 2
     assert "data.de-en.sha8 differ" in capsys.readouterr().err
 
 

@@ -80,20 +80,20 @@ def test_each_source_is_cycled() -> None:
 
 def with_negatives(sources: retriever.RetrievalSources, count: int = 2) -> retriever.RetrievalSources:
     """Passages of other queries, none of which is asked for, as negatives."""
-    asked = sources.queries["en"]
+    queries = sources.queries["en"]
     for number in range(1, count + 1):
-        asked = asked.add_column(f"negative_{number}", [f"{number}: {text}" for text in asked["target"]])
-    return retriever.RetrievalSources({"en": asked}, sources.parallel, sources.others)
+        queries = queries.add_column(f"negative_{number}", [f"{number}: {text}" for text in queries["target"]])
+    return retriever.RetrievalSources({"en": queries}, sources.parallel, sources.others)
 
 
 def test_sources_that_do_not_fit_the_recipe() -> None:
     everything = phrase_sources()
-    one, two = (with_negatives(everything, count).queries["en"] for count in (1, 2))
+    with_one, with_two = (with_negatives(everything, count).queries["en"] for count in (1, 2))
     for sources, name, message in (
         (phrase_sources(parallel=0, others=0), "ir-semacl", "learns from parallel text too"),
         (phrase_sources(others=0), "ir", "has no use for parallel text"),
         (everything, "ir-semacl", "has no use for other text"),
-        (retriever.RetrievalSources({"en": one, "fi": two}), "ir", "got en 1, fi 2"),
+        (retriever.RetrievalSources({"en": with_one, "fi": with_two}), "ir", "got en 1, fi 2"),
     ):
         with pytest.raises(ValueError, match=message):
             sources.check(retriever.load_retrieval_recipe(name))
@@ -140,25 +140,25 @@ def rows() -> list[dict[str, str]]:
 
 def test_terms_one_by_one_have_the_gradient_of_the_sum(rows: list[dict[str, str]]) -> None:
     model = small_encoder(phrase_sources()).double()
-    whole = losses(model)(features(model, rows))
-    sum(whole.values()).backward()
+    total = losses(model)(features(model, rows))
+    sum(total.values()).backward()
     expected = gradients(model)
     model.zero_grad()
     values = retriever.TermByTermLoss(model, losses(model).term_list())(features(model, rows))
     sum(values.values()).backward()
-    assert list(values) == list(whole)
+    assert list(values) == list(total)
     for name, value in values.items():
-        assert value.item() == pytest.approx(whole[name].item(), rel=1e-9)
+        assert value.item() == pytest.approx(total[name].item(), rel=1e-9)
     for name, gradient in gradients(model).items():
         torch.testing.assert_close(gradient, expected[name], rtol=1e-9, atol=1e-12)
 
 
 def test_contrastive_terms_teach_the_passage_encoder_alone(rows: list[dict[str, str]]) -> None:
     model = retriever.separate_encoders(small_encoder(phrase_sources()))
-    own = retriever.TermByTermLoss(model, losses(model).term_list())
+    term_by_term = retriever.TermByTermLoss(model, losses(model).term_list())
     for name in ("in_batch_ranking", "semantic_contrastive", "language_contrastive"):
         model.zero_grad()
-        own(features(model, rows, routed=True))[name].backward()
+        term_by_term(features(model, rows, routed=True))[name].backward()
         moved = {key.split(".")[2] for key, gradient in gradients(model).items() if gradient.abs().sum() > 0}
         assert moved == ({"query", "document"} if name == "in_batch_ranking" else {"document"})
 
@@ -300,16 +300,18 @@ def test_options_and_files(tmp_path: Path) -> None:
     changes = {"retrieval.encoders": "shared", "losses.semantic_contrastive.weight": 0}
     recipe = retriever.load_retrieval_recipe("ir-semacl", tiny=True, overrides=changes)
     assert list(recipe.losses) == ["in_batch_ranking"] and recipe.as_dict()["retrieval"] == {"encoders": "shared"}
-    own = tmp_path / "own.yaml"
-    own.write_text("losses: {in_batch_ranking: {scale: 5}}\nretrieval: {encoders: shared}\n", encoding="utf-8")
-    assert recipe_kind(str(own)) == "retriever" and retriever.load_retrieval_recipe(str(own)).name == "own"
+    recipe_file = tmp_path / "own.yaml"
+    recipe_file.write_text("losses: {in_batch_ranking: {scale: 5}}\nretrieval: {encoders: shared}\n", encoding="utf-8")
+    assert (
+        recipe_kind(str(recipe_file)) == "retriever" and retriever.load_retrieval_recipe(str(recipe_file)).name == "own"
+    )
 
 
 def test_a_negative_is_no_other_rows_passage() -> None:
     """In a batch it would count as wrong what is right for the other query."""
-    asked = phrase_sources(queries=48).queries["en"]
-    texts = asked["target"][:]
-    sources = retriever.RetrievalSources({"en": asked.add_column("negative_1", [*texts[1:], texts[0]])})
+    queries = phrase_sources(queries=48).queries["en"]
+    texts = queries["target"][:]
+    sources = retriever.RetrievalSources({"en": queries.add_column("negative_1", [*texts[1:], texts[0]])})
     recipe = retriever.load_retrieval_recipe("ir", overrides={"arguments.per_device_train_batch_size": 8})
     rows = list(itertools.islice(retriever.join_sources(sources, recipe), 8 * 12))
     for start in range(0, len(rows), 8):
@@ -321,8 +323,8 @@ def test_a_negative_is_no_other_rows_passage() -> None:
 def test_the_best_checkpoint_is_that_of_retrieval(tmp_path: Path) -> None:
     held = phrase_sources(queries=40, parallel=0, others=0).queries["en"]
     passages = {f"p{row}": text for row, text in enumerate(held["target"][:])}
-    asked = {f"q{row}": text for row, text in enumerate(held["source"][:])}
-    folder = beir(tmp_path / "dev", passages, {"en": asked}, [(f"q{row}", f"p{row}", 1) for row in range(40)])
+    queries = {f"q{row}": text for row, text in enumerate(held["source"][:])}
+    folder = beir(tmp_path / "dev", passages, {"en": queries}, [(f"q{row}", f"p{row}", 1) for row in range(40)])
     evaluator = RetrievalEvaluator(load_retrieval_specs([f"en={folder}"]), name="dev")
     sources = phrase_sources(parallel=0, others=0)
     before = evaluator(small_encoder(sources))[evaluator.primary_metric]

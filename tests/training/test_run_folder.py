@@ -169,9 +169,9 @@ def test_an_output_never_replaces_an_input(tmp_path: Path) -> None:
     checkpoint(out / "training", 1)
     (tmp_path / "link").symlink_to(out)
     before, data = snapshot(out), f"de-en={out / 'model.txt'}?size=3"
-    given: list[Any] = [{"inputs": [text]} for text in (str(out), data, str(tmp_path / "link"))]
-    given += [{"start": str(path)} for path in (out, out / "training" / "checkpoint-1")]
-    for options in given:
+    cases: list[Any] = [{"inputs": [text]} for text in (str(out), data, str(tmp_path / "link"))]
+    cases += [{"start": str(path)} for path in (out, out / "training" / "checkpoint-1")]
+    for options in cases:
         for way in ("overwrite", "resume"):
             folder = RunFolder(out, **options, **{way: True})
             for enter in (folder.check, folder.__enter__):
@@ -223,8 +223,8 @@ def test_which_checkpoints_are_removed(keep: int | None, best: int | None, left:
         checkpoint(tmp_path, step, complete=step not in (2, 9))
     (tmp_path / "checkpoint-foo").mkdir()
     remove_earlier(tmp_path / "checkpoint-4", keep=keep, best=best and f"elsewhere/checkpoint-{best}")
-    found = {path.name for path in tmp_path.iterdir()}
-    assert found == {f"checkpoint-{step}" for step in left} | {"checkpoint-foo"}
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {f"checkpoint-{step}" for step in left} | {"checkpoint-foo"}
 
 
 @pytest.mark.slow
@@ -244,8 +244,8 @@ def test_a_full_disk_leaves_the_checkpoint_before(data: Any, tmp_path: Path, mon
         patch.setattr(torch, "save", full)
         with pytest.raises(OSError, match="Make room and run"):
             train(recipe, data, out, model="tiny", tiny=TINY)
-    found = [is_complete(out / "training" / f"checkpoint-{step}") for step in (2, 4)]
-    assert found == [True, False]
+    complete = [is_complete(out / "training" / f"checkpoint-{step}") for step in (2, 4)]
+    assert complete == [True, False]
     assert train(recipe, data, out, model="tiny", tiny=TINY, resume=True).steps == 4
 
 
@@ -300,7 +300,7 @@ def test_leaks_are_told_dropped_or_stop_the_run(
         assert "later" in sets and sets["dev vie"]["source"]["leaked"] == 2
     assert leaks["drop"]["signature"].startswith("leak|key:nfkc-casefold-lmn|match:exact|train:vi-en@")
     dropped = leaks["drop"]["train"]["vi-en"]["leaked"]
-    assert [each["data"]["vi-en"]["rows"] for each in manifests.values()] == [24, 24 - dropped] and dropped >= 2
+    assert [manifest["data"]["vi-en"]["rows"] for manifest in manifests.values()] == [24, 24 - dropped] and dropped >= 2
     with pytest.raises(ValueError, match=r"data\.vi-en\.rows"):
         train(short(), data, tmp_path / "drop", **options, resume=True)
     with pytest.raises(LeakError, match=r"1 of 1 evaluation sets share some \(dev vie\)"):
@@ -418,6 +418,6 @@ def test_a_run_that_was_evaluated_is_replaced(recipe: str, tmp_path: Path) -> No
     words = f"train {recipe} --model tiny --tiny hidden_size=16 --tiny layers=1 --tiny vocabulary=200"
     words += f" {EVALUATED[recipe]} --batch-size 8 --max-steps 2 --out {tmp_path / 'run'}"
     words += f" --cache {tmp_path / 'cache'}" if recipe == "sf" else ""
-    for more in ("", " --overwrite --learning-rate 2e-3"):
-        assert main((words + more).split()) == 0
+    for options in ("", " --overwrite --learning-rate 2e-3"):
+        assert main((words + options).split()) == 0
     assert RunFolder(tmp_path / "run").read_manifest()["recipe"]["arguments"]["learning_rate"] == 2e-3

@@ -109,8 +109,8 @@ def test_a_teacher_and_losses_of_sentence_transformers_and_of_others_are_code(tm
         'loss = make("MatryoshkaLoss", model, matryoshka_dims=[32, 16], loss=TranslationRankingLoss(model, margin=0.2))'
         in script
     )
-    own = {"losses": {"st_xling.losses.koleo_loss.KoleoLoss": {"weight": 0.5}, "tlm": {}}}
-    script = training_script(load_recipe("tr", overrides=own))
+    sections = {"losses": {"st_xling.losses.koleo_loss.KoleoLoss": {"weight": 0.5}, "tlm": {}}}
+    script = training_script(load_recipe("tr", overrides=sections))
     assert "from st_xling.losses.koleo_loss import KoleoLoss" in script
     assert "loss = 0.5 * KoleoLoss(model)\nloss += TranslationLanguageModelingLoss(model)\n" in script
 

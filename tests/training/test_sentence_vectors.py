@@ -17,11 +17,11 @@ MIXED = ["我买了三本旧书。", "Tôi đã gặp cô ấy hôm qua.", "cafe
 def test_every_layer_as_the_encoder_that_ends_there(make_model: Callable[..., Any]) -> None:
     model = make_model(layers=3).eval()
     columns = [LayerPooling(1), LayerPooling(2), LayerPooling(3), LayerPooling(3, "cls")]
-    found = layer_vectors(model, MIXED, columns)
+    matrices = layer_vectors(model, MIXED, columns)
     for column in columns:
         expected = cut_to_layer(model, column.layer, pooling=column.pooling).encode(MIXED)
-        np.testing.assert_allclose(found[column.name], expected, rtol=0, atol=1e-5)
-    assert np.abs(found["mean-1"] - found["mean-2"]).max() > 1e-3
+        np.testing.assert_allclose(matrices[column.name], expected, rtol=0, atol=1e-5)
+    assert np.abs(matrices["mean-1"] - matrices["mean-2"]).max() > 1e-3
 
 
 def test_a_second_run_encodes_the_files_that_are_missing(

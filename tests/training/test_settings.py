@@ -79,9 +79,9 @@ def test_tensorboard_gets_the_losses(tmp_path: Path) -> None:
     words += ["--max-steps", "2", "--batch-size", "16", "--out", str(tmp_path / "run")]
     assert main([*words, "--set", "arguments.report_to=tensorboard"]) == 0
     [events] = (tmp_path / "run" / "training" / "runs").rglob("events*")
-    found = accumulators.EventAccumulator(str(events))
-    found.Reload()
-    assert {"train/loss", "train/translation_ranking", "eval/dev_mean_accuracy"} <= {*found.Tags()["scalars"]}
+    accumulator = accumulators.EventAccumulator(str(events))
+    accumulator.Reload()
+    assert {"train/loss", "train/translation_ranking", "eval/dev_mean_accuracy"} <= {*accumulator.Tags()["scalars"]}
 
 
 @pytest.mark.parametrize(

@@ -93,11 +93,11 @@ def test_hard_negatives_have_the_prompt_of_the_target(
 ) -> None:
     """Without it, a negative was known by its beginning."""
     seen: list[Any] = []
-    whole = CrossLingualTrainer.__init__
+    original = CrossLingualTrainer.__init__
 
     def begin(self: Any, **options: Any) -> None:
         seen.append(options["args"])
-        whole(self, **options)
+        original(self, **options)
 
     monkeypatch.setattr(CrossLingualTrainer, "__init__", begin)
     made = recipe({MNRL: {}}, prompts={"source": "one: ", "target": "two: "})
@@ -112,8 +112,8 @@ def test_hard_negatives_have_the_prompt_of_the_target(
 )
 def test_hard_negatives_are_candidates(losses: Any, recipe: Any, make_model: Any, tmp_path: Path) -> None:
     """Negatives that are the targets once more double the candidates: the first loss grows by ln 2."""
-    found = []
+    first_losses = []
     for name, data in {"without": rows(), "with": rows().add_column("negative_1", rows()["target"][:])}.items():
         made = recipe(losses, max_steps=1, logging_steps=1)
-        found.append(train(made, {"xx-en": data}, tmp_path / name, model=make_model()).history[0]["loss"])
-    assert found[1] - found[0] == pytest.approx(math.log(2), abs=0.2)
+        first_losses.append(train(made, {"xx-en": data}, tmp_path / name, model=make_model()).history[0]["loss"])
+    assert first_losses[1] - first_losses[0] == pytest.approx(math.log(2), abs=0.2)

@@ -28,12 +28,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def run(folder: Path, out: Path, *more: str, death: Death | None = None) -> Ended:
+def run(folder: Path, out: Path, *options: str, death: Death | None = None) -> Ended:
     words = "train dap --model tiny --stream --max-steps 12 --batch-size 8 --eval-steps 4"
     words += " --tiny hidden_size=32 --tiny vocabulary=400 --tiny layers=1 --set arguments.save_total_limit=10"
     words += " --set losses.representation_translation.layers=1 --set arguments.language_alpha=0.5"
     words += f" --data {folder / 'de-en.tsv'} --data {folder / 'zh-en.jsonl'} --out {out}"
-    return st_xling([*words.split(), *more], out.parent / "streams", death)
+    return st_xling([*words.split(), *options], out.parent / "streams", death)
 
 
 def losses(out: Path) -> dict[int, float]:

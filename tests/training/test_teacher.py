@@ -52,11 +52,11 @@ def recipe(name: str = "distill", **changes: Any) -> Any:
 def test_both_sentences_learn_the_teachers_vector(
     reads: str, teacher: Path, data: Any, make_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen, whole = [], CrossLingualTrainer.compute_loss
+    seen, original = [], CrossLingualTrainer.compute_loss
 
     def compute_loss(self: Any, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         seen.append(inputs["label"])
-        return whole(self, model, inputs, *args, **kwargs)
+        return original(self, model, inputs, *args, **kwargs)
 
     monkeypatch.setattr(CrossLingualTrainer, "compute_loss", compute_loss)
     student = make_model(hidden_size=24)
@@ -64,8 +64,8 @@ def test_both_sentences_learn_the_teachers_vector(
     result = train(made, data, tmp_path / "run", model=student, cache=tmp_path / "cache")
     vectors, labels = SentenceTransformer(str(teacher)).encode(data["vi-en"]["target"][:]), seen[0]  # by its own prompt
     assert labels.shape == ((8, 24) if reads == "target" else (8, 2, 24))
-    own = labels if reads == "target" else labels[:, 1]
-    assert (own @ torch.tensor(vectors).T).max(dim=1).values.min() > 0.9999
+    expected = labels if reads == "target" else labels[:, 1]
+    assert (expected @ torch.tensor(vectors).T).max(dim=1).values.min() > 0.9999
     logged = [entry["loss"] for entry in result.history if "loss" in entry]
     assert logged[-1] < logged[0] and result.steps == 6
     assert "teacher" not in {name.partition(".")[0] for name, _ in result.model.named_parameters()}
@@ -103,10 +103,10 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_labels(
     with pytest.raises(ValueError, match=r"--resume must repeat .*recipe\.data\.teacher\.max_length"):
         train(other, data, tmp_path / "run", model=make_model(hidden_size=width), resume=True)
     train(made, data, tmp_path / "run", model=make_model(hidden_size=width), resume=True, **options)
-    whole, run = (SentenceTransformer(str(tmp_path / name)) for name in ("whole", "run"))
-    assert [type(module) for module in run] == [type(module) for module in whole]
+    undisturbed, run = (SentenceTransformer(str(tmp_path / name)) for name in ("whole", "run"))
+    assert [type(module) for module in run] == [type(module) for module in undisturbed]
     assert isinstance(run[-1], Normalize) != bool(projection)
-    torch.testing.assert_close(run.state_dict(), whole.state_dict())
+    torch.testing.assert_close(run.state_dict(), undisturbed.state_dict())
     if projection:
         torch.testing.assert_close(
             *(load_file(tmp_path / name / "training/checkpoint-6/loss.safetensors") for name in ("run", "whole"))
@@ -231,9 +231,9 @@ def test_both_trainers_learn_from_the_column(
     pairs = data["vi-en"].select_columns(["source", "target"])
     taught = add_teacher_vectors(pairs, str(teacher), reads=reads, student=student, cache=tmp_path / "cache")
     first, of_target = ([*student.encode(pairs[column][:])] for column in ("source", "target"))
-    known = {column: SentenceTransformer(str(teacher)).encode(pairs[column][:]) for column in ("source", "target")}
-    own = known["source"] if reads == "both" else known["target"]
-    expected = (np.mean((first - own) ** 2) + np.mean((of_target - known["target"]) ** 2)) / 2
+    vectors = {column: SentenceTransformer(str(teacher)).encode(pairs[column][:]) for column in ("source", "target")}
+    source_labels = vectors["source"] if reads == "both" else vectors["target"]
+    expected = (np.mean((first - source_labels) ** 2) + np.mean((of_target - vectors["target"]) ** 2)) / 2
     args = SentenceTransformerTrainingArguments(
         str(tmp_path / "run"),
         max_steps=8,
@@ -254,38 +254,43 @@ def test_labels_are_files_and_are_made_once(
 ) -> None:
     """Ten million vectors would not fit into memory. Rows can be chosen, saved and mapped as any others."""
     pairs, cache = data["vi-en"], tmp_path / "cache"
-    whole = add_teacher_vectors(pairs, str(teacher), cache=cache)
-    assert any(Path(file["filename"]).parent == cache for file in whole.cache_files)
+    complete = add_teacher_vectors(pairs, str(teacher), cache=cache)
+    assert any(Path(file["filename"]).parent == cache for file in complete.cache_files)
     monkeypatch.setattr(teaching, "encode", None)  # whatever would encode now, fails
     monkeypatch.setattr(teaching, "teacher_labels", None)
     again = add_teacher_vectors(pairs, str(teacher), cache=cache)
-    assert torch.equal(labels_of(again), labels_of(whole))
-    assert torch.equal(labels_of(whole.select([3, 1])), labels_of(whole)[[3, 1]])
-    lengths = whole.map(lambda row: {"length": len(row["label"])}, remove_columns=["label"])
+    assert torch.equal(labels_of(again), labels_of(complete))
+    assert torch.equal(labels_of(complete.select([3, 1])), labels_of(complete)[[3, 1]])
+    lengths = complete.map(lambda row: {"length": len(row["label"])}, remove_columns=["label"])
     assert lengths["length"][:].tolist() == [24] * len(pairs)
-    whole.save_to_disk(str(tmp_path / "saved"))
-    assert torch.equal(labels_of(Dataset.load_from_disk(str(tmp_path / "saved"))), labels_of(whole))
+    complete.save_to_disk(str(tmp_path / "saved"))
+    assert torch.equal(labels_of(Dataset.load_from_disk(str(tmp_path / "saved"))), labels_of(complete))
 
 
 def test_labels_are_read_as_tensors_and_formats_are_kept(teacher: Path, data: Any, tmp_path: Path) -> None:
     """As lists of numbers, 128 labels of 384 dimensions took 25 ms; and negatives next to them made them lists."""
     pairs = data["vi-en"]
     taught = add_teacher_vectors(pairs, str(teacher), cache=tmp_path)
-    more = add_hard_negatives(taught, SentenceTransformer(str(teacher)))
-    for part in (taught, more, more.select([3]), next(iter(more.to_iterable_dataset().batch(2)))):
+    with_negatives = add_hard_negatives(taught, SentenceTransformer(str(teacher)))
+    for part in (
+        taught,
+        with_negatives,
+        with_negatives.select([3]),
+        next(iter(with_negatives.to_iterable_dataset().batch(2))),
+    ):
         label = part["label"][0]
         assert isinstance(label, torch.Tensor) and label.dtype == torch.float32
-    assert isinstance(more[0]["source"], str) and more.column_names[-2:] == ["label", "negative_1"]
+    assert isinstance(with_negatives[0]["source"], str) and with_negatives.column_names[-2:] == ["label", "negative_1"]
     arrays = add_teacher_vectors(pairs.with_format("numpy", columns=["target"]), str(teacher), cache=tmp_path)
     assert arrays.format["type"] == "numpy" and set(arrays[0]) == {"target", "label"}
 
 
 def test_damaged_labels_are_made_again(teacher: Path, data: Any, tmp_path: Path, caplog: Any) -> None:
     pairs, cache = data["vi-en"], tmp_path / "cache"
-    whole = labels_of(add_teacher_vectors(pairs, str(teacher), cache=cache))
+    intact = labels_of(add_teacher_vectors(pairs, str(teacher), cache=cache))
     for path in cache.glob("*.arrow"):
         path.write_bytes(path.read_bytes()[:-40])
-    assert torch.equal(labels_of(add_teacher_vectors(pairs, str(teacher), cache=cache)), whole)
+    assert torch.equal(labels_of(add_teacher_vectors(pairs, str(teacher), cache=cache)), intact)
     assert caplog.text.count("is damaged: it is made again") == 2
 
 
@@ -293,15 +298,15 @@ def test_rows_and_students_have_labels_of_their_own(teacher: Path, data: Any, ma
     """Equal texts share a vector, an order of rows is kept, and another prompt or student is another file."""
     pairs, cache = data["vi-en"], tmp_path / "cache"
     model = SentenceTransformer(str(teacher))
-    whole = labels_of(add_teacher_vectors(pairs, model, cache=cache))
+    intact = labels_of(add_teacher_vectors(pairs, model, cache=cache))
     order = [5, 5, 0, *range(10, 24)]
-    assert torch.equal(labels_of(add_teacher_vectors(pairs.select(order), model, cache=cache)), whole[order])
+    assert torch.equal(labels_of(add_teacher_vectors(pairs.select(order), model, cache=cache)), intact[order])
     for prompt in ("", "passage: "):
         plain = labels_of(add_teacher_vectors(pairs, model, prompt=prompt, cache=cache))
         expected = torch.tensor(model.encode(pairs["target"][:], prompt=prompt))
         torch.testing.assert_close(plain, expected, rtol=0, atol=1e-6)
-        assert not torch.allclose(plain, whole, atol=1e-3)
-    assert torch.equal(labels_of(add_teacher_vectors(pairs, model, prompt_name="query", cache=cache)), whole)
+        assert not torch.allclose(plain, intact, atol=1e-3)
+    assert torch.equal(labels_of(add_teacher_vectors(pairs, model, prompt_name="query", cache=cache)), intact)
     fewer = labels_of(add_teacher_vectors(pairs, model, dim=8, cache=cache))
     torch.testing.assert_close(fewer.norm(dim=1), torch.ones(len(pairs)))
     assert fewer.shape == (len(pairs), 8)
@@ -349,7 +354,7 @@ def test_an_interrupted_call_resumes_with_the_texts_it_lacks(
 ) -> None:
     """Ctrl-C in the third of six files: the first two are not encoded again, and the labels are the same."""
     pairs = data["vi-en"]
-    whole = labels_of(add_teacher_vectors(pairs, str(teacher), cache=tmp_path / "whole"))
+    undisturbed = labels_of(add_teacher_vectors(pairs, str(teacher), cache=tmp_path / "whole"))
     monkeypatch.setattr(sentence_vectors, "FILE_TEXTS", 4)
     counts: list[int] = []
     encode = teaching.encode
@@ -366,4 +371,4 @@ def test_an_interrupted_call_resumes_with_the_texts_it_lacks(
         add_teacher_vectors(pairs, str(teacher), cache=tmp_path / "run")
     resumed = add_teacher_vectors(pairs, str(teacher), cache=tmp_path / "run")
     assert counts[:3] == [4, 4, 0] and sum(counts[3:]) == len(set(pairs["target"])) - 8
-    torch.testing.assert_close(labels_of(resumed), whole, rtol=0, atol=1e-6)
+    torch.testing.assert_close(labels_of(resumed), undisturbed, rtol=0, atol=1e-6)

@@ -92,7 +92,9 @@ def test_resumed_run_has_the_head_and_the_weights_of_the_undisturbed_one(
     assert any(not torch.equal(saved[name], moved[name]) for name in saved)
     torch.testing.assert_close(moved, head(finished), rtol=0, atol=1e-6)
     torch.testing.assert_close(run.model.state_dict(), finished.model.state_dict(), rtol=0, atol=1e-6)
-    losses = [[entry["loss"] for entry in each.state.log_history if "loss" in entry] for each in (run, finished)]
+    losses = [
+        [entry["loss"] for entry in trainer_run.state.log_history if "loss" in entry] for trainer_run in (run, finished)
+    ]
     assert losses[0] == pytest.approx(losses[1], abs=1e-6)
 
 
@@ -102,14 +104,14 @@ def test_loss_state_refuses_unknown_and_missing_tensors_and_changes_nothing(make
     save_loss_state(plain, model, tmp_path)
     load_loss_state(plain, model, tmp_path)  # nothing is written, and none is missed
     assert list(tmp_path.iterdir()) == []
-    one, two = (RTL(model, layers=layers) for layers in (1, 2))
-    both = 0.5 * one.on(0, 1) + 0.5 * one.on(1, 0)  # a head that terms share is kept once
-    assert len(own_state(both, model)) == len(own_state(one, model)) > 0
-    save_loss_state(one, model, tmp_path)
-    before = {name: tensor.clone() for name, tensor in own_state(two, model).items()}
+    first, second = (RTL(model, layers=layers) for layers in (1, 2))
+    both = 0.5 * first.on(0, 1) + 0.5 * first.on(1, 0)  # a head that terms share is kept once
+    assert len(own_state(both, model)) == len(own_state(first, model)) > 0
+    save_loss_state(first, model, tmp_path)
+    before = {name: tensor.clone() for name, tensor in own_state(second, model).items()}
     with pytest.raises(ValueError, match="does not fit this loss"):
-        load_loss_state(two, model, tmp_path)
-    torch.testing.assert_close(own_state(two, model), before, rtol=0, atol=0)
+        load_loss_state(second, model, tmp_path)
+    torch.testing.assert_close(own_state(second, model), before, rtol=0, atol=0)
 
 
 def test_a_checkpoint_in_the_folder_of_an_earlier_run_has_no_head_of_that_runs_loss(
@@ -162,7 +164,7 @@ def test_mixed_precision_is_for_passes_of_the_loss_too(
     loss = WordAlignmentLoss(model) + TranslationRankingLoss(model)
     seen: list[torch.dtype] = []
     model[0].auto_model.encoder.layer[0].attention.self.query.register_forward_hook(
-        lambda module, given, output: seen.append(output.dtype)
+        lambda module, inputs, output: seen.append(output.dtype)
     )
     run = trainer(model, rows, tmp_path, loss, bf16=bf16, max_steps=1, save_strategy="no")
     run.train()
@@ -181,7 +183,7 @@ def test_batches_are_encoded_in_groups_of_like_length(
         run = trainer(model, rows, tmp_path, max_steps=2, save_strategy="no", optim="sgd")
         shapes: list[Any] = []
         layer = model[0].auto_model.encoder.layer[0]
-        layer.register_forward_pre_hook(lambda _, given, shapes=shapes: shapes.append(given[0].shape))
+        layer.register_forward_pre_hook(lambda _, inputs, shapes=shapes: shapes.append(inputs[0].shape))
         run.train()
         passes.append(len(shapes))
         weights.append(model.state_dict())
@@ -270,11 +272,11 @@ def test_several_data_sets_are_shuffled_anew_each_epoch(make_model: Make, rows: 
     """Each data set's sampler must hear of the epoch, through sentence-transformers' sampler over data sets."""
     run = trainer(make_model(), DatasetDict({"one": rows, "two": rows}), tmp_path, save_strategy="no")
     seen: list[list[str]] = []
-    whole = run.data_collator.preprocess_fn
+    original = run.data_collator.preprocess_fn
 
     def spy(texts: list[str], **options: Any) -> Any:
         seen.append(list(texts))
-        return whole(texts, **options)
+        return original(texts, **options)
 
     run.data_collator.preprocess_fn = spy
     run.train()
@@ -313,12 +315,12 @@ def test_a_script_saves_the_vocabulary_head_by_the_trainer(rows: Dataset, make_m
     trainer.train()
     trainer.save_model(str(tmp_path / "saved"))
     assert "save_pretrained" not in vars(model[0].auto_model)
-    whole, report = AutoModelForMaskedLM.from_pretrained(tmp_path / "saved", output_loading_info=True)
+    reloaded, report = AutoModelForMaskedLM.from_pretrained(tmp_path / "saved", output_loading_info=True)
     assert not report["missing_keys"] and not report["unexpected_keys"]
-    assert torch.equal(whole.get_output_embeddings().bias, loss.head.bias) and loss.head.bias.any()
+    assert torch.equal(reloaded.get_output_embeddings().bias, loss.head.bias) and loss.head.bias.any()
     texts = ["Où est la clé ?", "แมวดำ", "القطة السوداء"]
     loaded = SentenceTransformer(str(tmp_path / "saved"), device="cpu")
-    assert torch.equal(*(each.eval().encode(texts, convert_to_tensor=True) for each in (loaded, model)))
+    assert torch.equal(*(encoder.eval().encode(texts, convert_to_tensor=True) for encoder in (loaded, model)))
     again = TranslationLanguageModelingLoss(load_encoder(str(tmp_path / "saved"), device="cpu"), objective="mlm").head
     torch.testing.assert_close(again.state_dict(), loss.head.state_dict(), rtol=0, atol=0)
     # The head of a checkpoint is in the loss's file, and a model that is saved alone has none.
@@ -330,10 +332,10 @@ def test_a_script_saves_the_vocabulary_head_by_the_trainer(rows: Dataset, make_m
 def test_two_trainers_have_the_same_arguments(rows: Dataset, make_model: Make, tmp_path: Path) -> None:
     """The first one took the limit of checkpoints out of the arguments, so that the second kept all of them."""
     args = arguments(tmp_path, save_total_limit=1, max_steps=6)
-    given = args.to_dict()
+    values = args.to_dict()
     for _ in range(2):
         model = make_model()
         trainer = CrossLingualTrainer(model=model, args=args, train_dataset=rows, loss=TranslationRankingLoss(model))
-        assert args.to_dict() == given
+        assert args.to_dict() == values
     trainer.train()
     assert [path.name for path in tmp_path.glob("checkpoint-*")] == ["checkpoint-6"]

@@ -44,10 +44,10 @@ def rows() -> Dataset:
 
 def train(model: Any, folder: Path, data: Any, loss: Any = None, **options: Any) -> CrossLingualTrainer:
     """Train by our arguments; ``evaluator`` and ``eval_dataset`` are for the trainer."""
-    given = {name: options.pop(name) for name in ("evaluator", "eval_dataset") if name in options}
+    evaluation = {name: options.pop(name) for name in ("evaluator", "eval_dataset") if name in options}
     arguments = CrossLingualTrainingArguments(str(folder), **{**SMALL, **options})
     loss = loss or TranslationRankingLoss(model)
-    trainer = CrossLingualTrainer(model, arguments, data, loss=loss, **given)
+    trainer = CrossLingualTrainer(model, arguments, data, loss=loss, **evaluation)
     trainer.train()
     return trainer
 

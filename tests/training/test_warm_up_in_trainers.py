@@ -112,14 +112,14 @@ def test_too_few_steps_name_what_to_use_instead(
     """On 248 pairs a head was "trained alone for 1 steps, loss 8.843 → 8.843", and nothing said what that means."""
     model = SentenceTransformer(start, device="cpu")
     assert warm_up_heads(trainer(model, tmp_path, steps=1), steps=steps) == steps
-    found = [message for message in caplog.messages if FEW in message]
-    assert len(found) == warns and all("recipe tr" in message and "49 steps" in message for message in found)
+    warnings = [message for message in caplog.messages if FEW in message]
+    assert len(warnings) == warns and all("recipe tr" in message and "49 steps" in message for message in warnings)
 
 
 def test_trainers_of_sentence_transformers_are_told(start: str, tmp_path: Path, caplog: Any) -> None:
     trainer(SentenceTransformer(start, device="cpu"), tmp_path, SentenceTransformerTrainer, steps=2).train()
-    found = [message for message in caplog.messages if HEAD in message]
-    assert len(found) == 1 and "st_xling.training.warm_up_heads(trainer) before trainer.train()" in found[0]
+    messages = [message for message in caplog.messages if HEAD in message]
+    assert len(messages) == 1 and "st_xling.training.warm_up_heads(trainer) before trainer.train()" in messages[0]
     caplog.clear()
     base.warn_once.cache_clear()
     theirs = trainer(SentenceTransformer(start, device="cpu"), tmp_path, SentenceTransformerTrainer, steps=60)

@@ -25,9 +25,9 @@ def phrase(language: str, meaning: tuple[int, ...]) -> list[str]:
 def pair_lines(language: str, labels: tuple[str, ...]) -> list[str]:
     """A pair each: the same again, another verb, another noun; labels in that order, as far as there are any."""
     lines = []
-    for noun, verb, place in MEANINGS:
-        others = [(noun, verb, place), (noun, (verb + 1) % 5, place), ((noun + 1) % 5, verb, place)]
-        first = " ".join(phrase(language, (noun, verb, place)))
+    for noun, verb, adverb in MEANINGS:
+        others = [(noun, verb, adverb), (noun, (verb + 1) % 5, adverb), ((noun + 1) % 5, verb, adverb)]
+        first = " ".join(phrase(language, (noun, verb, adverb)))
         lines += [f"{first}\t{' '.join(phrase(language, other))}\t{label}" for label, other in zip(labels, others)]
     return lines
 

@@ -57,12 +57,14 @@ def test_the_same_rows_are_held_out_of_every_language(task: str, tmp_path: Path)
         rows = paths["ar"].read_text(encoding="utf-8").splitlines()
         paths["ar"].write_text("\n".join(["NS\tNS\t0", *rows[1:]]) + "\n", encoding="utf-8")
     specs = [f"{language}={path}" for language, path in paths.items()]
-    whole, _ = load_rows(TASKS[task], specs, specs)
+    all_rows, _ = load_rows(TASKS[task], specs, specs)
     train, test = load_rows(TASKS[task], specs[:1], specs, 0.3)
-    total = len(whole["en"])
-    used = {name: {whole[name].index(row) + total - len(whole[name]) for row in rows} for name, rows in test.items()}
+    total = len(all_rows["en"])
+    used = {
+        name: {all_rows[name].index(row) + total - len(all_rows[name]) for row in rows} for name, rows in test.items()
+    }
     assert used["en"] - {0} == used["ar"] - {0} and used["en"] == used["th"]
-    assert train["en"] == [row for row in whole["en"] if row not in test["en"]]
+    assert train["en"] == [row for row in all_rows["en"] if row not in test["en"]]
     assert 0.3 * total <= len(test["en"]) < 0.3 * total + 3
     if task != "pos":  # rows that share a premise stay together
         premises = [{row.texts[0] for row in part["en"]} for part in (train, test)]
@@ -96,7 +98,10 @@ def test_tags_are_learned_from_english(encoder: str, sets: dict[str, list[str]],
     # Three tags, one for each place in the sentence: English is learned wholly, others at least by position.
     assert report["languages"]["en"]["accuracy"] > 0.95 and report["languages"]["en"]["f1"] > 0.95
     assert [*report["languages"]] == ["en", "ar", "th"]
-    assert all(own["labels"] == 3 * own["rows"] and own["in_training"] == 0 for own in report["languages"].values())
+    assert all(
+        metrics["labels"] == 3 * metrics["rows"] and metrics["in_training"] == 0
+        for metrics in report["languages"].values()
+    )
     saved = json.loads((out / "results.json").read_text(encoding="utf-8"))
     assert saved == {"transfer": report}
     model = AutoModelForTokenClassification.from_pretrained(str(out))  # a stock model
@@ -138,18 +143,18 @@ def test_the_first_sub_word_has_the_tag_and_no_word_is_lost(encoder: str) -> Non
     tokenizer = classifier.tokenizer
     assert len(rows) > len(SENTENCES) and max(map(len, rows["input_ids"])) <= 9
     pieces = [zip(row["input_ids"], row["labels"]) for row in rows]
-    found = [(token, label) for piece in pieces for token, label in piece if label != NO_LABEL]
+    labeled = [(token, label) for piece in pieces for token, label in piece if label != NO_LABEL]
     words = [tokenizer([word], is_split_into_words=True, add_special_tokens=False) for row in SENTENCES for word in row]
     first = [(word["input_ids"] or [tokenizer.unk_token_id])[0] for word in words]
-    assert found == list(zip(first, (UPOS.index(tag) for row in tags for tag in row)))
+    assert labeled == list(zip(first, (UPOS.index(tag) for row in tags for tag in row)))
 
 
 def test_stopped_in_training_and_resumed(
     encoder: str, sets: dict[str, list[str]], monkeypatch: Any, tmp_path: Path
 ) -> None:
     """From the checkpoint before the last, which is incomplete; its seconds count."""
-    task, whole, torn = "pos", tmp_path / "whole", tmp_path / "torn"
-    expected = run(task, encoder, sets[task], whole)
+    task, undisturbed, torn = "pos", tmp_path / "whole", tmp_path / "torn"
+    expected = run(task, encoder, sets[task], undisturbed)
     with monkeypatch.context() as patch, pytest.raises(TrainingInterrupted) as stop:
         stop_at(patch, Trainer, 6)
         run(task, encoder, sets[task], torn)
@@ -161,8 +166,8 @@ def test_stopped_in_training_and_resumed(
     report = run(task, encoder, sets[task], torn, resume=True)
     assert report["languages"] == expected["languages"] and report["signature"] == expected["signature"]
     assert report["training"]["steps"] == 8 and 1000 < report["training"]["seconds"] < 1100
-    left, right = (load_file(out / "model.safetensors") for out in (torn, whole))
-    torch.testing.assert_close(left, right, rtol=0, atol=0)
+    resumed_weights, weights = (load_file(out / "model.safetensors") for out in (torn, undisturbed))
+    torch.testing.assert_close(resumed_weights, weights, rtol=0, atol=0)
     again = run(task, encoder, sets[task], torn, resume=True)  # nothing is left to train
     assert again["languages"] == report["languages"] and again["training"]["steps"] == 8
 
@@ -177,7 +182,11 @@ def test_a_bare_xlm_roberta(task: str, sets: dict[str, list[str]], tmp_path: Pat
     reach = model[0].auto_model.config.max_position_embeddings - model.tokenizer.pad_token_id - 1
     assert f"|max_length:{reach}|" in report["signature"]
     assert all(0 < metrics["accuracy"] <= 1 for metrics in report["languages"].values())
-    assert [own["in_training"] == own["rows"] for own in report["languages"].values()] == [True, False, False]
+    assert [metrics["in_training"] == metrics["rows"] for metrics in report["languages"].values()] == [
+        True,
+        False,
+        False,
+    ]
 
 
 def test_f1_is_seqevals() -> None:
@@ -214,8 +223,8 @@ def test_files_of_a_language_are_joined(task: str, tmp_path: Path) -> None:
     [alone] = load_rows(TASKS[task], [f"en={first}"], [f"en={first}"])[0].values()
     [joined] = load_rows(TASKS[task], [f"en={first}", f"en={second}?size=5&seed=1"], [f"en={first}"])[0].values()
     assert joined[: len(alone)] == alone
-    places = [alone.index(row) for row in joined[len(alone) :]]
-    assert len(places) == 5 and places == sorted(set(places))
+    positions = [alone.index(row) for row in joined[len(alone) :]]
+    assert len(positions) == 5 and positions == sorted(set(positions))
 
 
 def test_of_fused_forms_the_words_count(tmp_path: Path) -> None:
