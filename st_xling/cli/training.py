@@ -595,7 +595,7 @@ def _common_arguments(
 
 @dataclass(frozen=True)
 class EncoderInputs:
-    """What an encoder is trained with.
+    """Arguments and data with which an encoder is trained.
 
     Attributes:
         arguments: Arguments of every kind of training.
@@ -889,7 +889,7 @@ def _sources(options: TrainOptions, names: Mapping[str, Iterable[str]]) -> list[
 
     Args:
         options: Options of the command.
-        names: Option → names of all data sets that its specs gave, in order; none where a spec has no set of its own.
+        names: Option → names of all data sets that its specs gave, in order; empty if its specs give no data sets.
     """
     from st_xling.data.spec import paired_languages, parse_data_spec
 

@@ -168,10 +168,10 @@ def fit_adapter(
 
     Args:
         source: Sentence vectors of one language, float32. *Shape:* ``(pairs, dim)``
-        target: Of their translations, on the same device. *Shape:* ``(pairs, dim)``
+        target: Sentence vectors of their translations, on the same device. *Shape:* ``(pairs, dim)``
         pairs: The ``Dataset`` of their texts, with their languages; no text is its own negative.
         recipe: Network, loss and training options; its seed fixes weights, dropout, batches and random negatives.
-        description: Of the progress bar.
+        description: Text before the progress bar.
 
     Returns:
         The adapter with the mean of its training text; and mean losses, about fifty: ``step``, ``epoch``, ``loss``.
@@ -238,7 +238,7 @@ class LayerResult:
         label: ``"7"``; ``"all"``: the mean over all layers; ``"cls"``: the last layer's first token.
         adapter: The adapter with the means of its training text.
         history: Mean losses of its training.
-        figures: Of each of ``STAGES`` the evaluator's metrics; empty without one.
+        figures: Metrics of the evaluator for each of ``STAGES``; empty without one.
         centered_by: What gave the metrics of ``centered``: the better one of ``"joint"`` and ``"per_language"``.
     """
 

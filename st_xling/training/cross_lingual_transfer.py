@@ -235,7 +235,7 @@ def _draw_held_out(task: TransferTask, train: dict[str, Rows], test: dict[str, R
     if len(set(totals.values())) > 1:
         raise ValueError(f"--hold-out needs files whose rows are the same items in every language: got {totals} rows.")
     rows = next(iter(train.values()))
-    # Pairs that share their first sentence are drawn together; a row that was skipped is a group of its own.
+    # Pairs that share their first sentence are drawn together; a row that was skipped is drawn alone.
     groups: dict[object, set[int]] = {}
     for number, row in enumerate(rows):
         key: object = number if row is None or task.tags_words else row.texts[0]
@@ -255,7 +255,7 @@ def run_f1(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) ->
 
     This is what ``seqeval`` makes of tags without ``B-`` and ``I-``, by which XTREME evaluates part-of-speech tags and
     so AMBER's table 6: it falls below accuracy, since one wrong word breaks a run. A tag that begins with ``S``
-    (``SCONJ``, ``SYM``) is a run of its own each time, because ``seqeval`` takes the letter for "single".
+    (``SCONJ``, ``SYM``) is a run by itself each time, because ``seqeval`` takes the letter for "single".
 
     Source:
         Hu et al. 2020 (XTREME), ``third_party/run_tag.py``; seqeval 0.0.12, ``get_entities``.

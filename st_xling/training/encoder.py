@@ -71,7 +71,7 @@ def train(
         data: A data set, or name → data set; all are mixed. Columns ``source``, ``target``, ``source_language``,
             ``target_language``; else as :func:`~st_xling.data.read.labeled_pairs` finds them.
             If one is an ``IterableDataset``, all are streamed, and the recipe must say ``max_steps``: vocabulary,
-            truncation report and leak check then see the first rows alone.
+            truncation report and leak check then see only the first rows.
         out: Folder of the run (see :class:`~st_xling.training.run_folder.RunFolder`).
         model: Hub id, folder, a loaded model, or ``"tiny"``: a small model built from the data.
         tiny: Options of :func:`~st_xling.models.tiny_encoder`, for ``model="tiny"``.
@@ -88,7 +88,7 @@ def train(
         overwrite: Replace an earlier run in ``out``.
         callbacks: transformers' callbacks, called while training.
         begin: Called with the model before its first step, and the folder ``training`` of the run; not if it is
-            resumed from a checkpoint, and by the main process alone.
+            resumed from a checkpoint, and only by the main process.
         command: The command line, recorded with the run.
         provenance: Where the text came from, recorded with the run: ``option``, ``spec`` and ``names`` of each source.
         load_options: ``revision`` and ``trust_remote_code`` of
@@ -160,7 +160,7 @@ def _reading_mono(recipe: Recipe) -> Recipe:
 
 @dataclass(frozen=True)
 class _Prepared:
-    """What a run trains on.
+    """Data and recipe of a run, prepared for training.
 
     Attributes:
         mixture: The training data.
@@ -264,7 +264,7 @@ def _encode_by_teacher(
 
 @dataclass(frozen=True)
 class _Start:
-    """What a run starts from.
+    """Model that a run starts from, and its tokens of the training data.
 
     Attributes:
         encoder: The model to train, from the start or a checkpoint.

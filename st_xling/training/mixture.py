@@ -248,9 +248,9 @@ def add_mono(mixture: Mixture, mono: Mapping[str, Dataset], *, seed: int = 0) ->
     """The mixture with two contiguous sentences of one language next to each pair, for masked language modeling.
 
     Args:
-        mixture: Of data sets, no stream.
+        mixture: Mixture of data sets, no stream.
         mono: Name → text of one language, in order, in the column ``source``; as ``load_texts`` loads it.
-        seed: Of the order in which its sentence pairs are added: each once before any comes again.
+        seed: Seed of the order in which its sentence pairs are added: each once before any comes again.
     Raises:
         ValueError: A stream; text of a single sentence.
     Source:
@@ -312,7 +312,7 @@ class TextReport:
 
     Attributes:
         texts: Texts looked at.
-        truncated: Of these, longer than the limit.
+        truncated: Texts that are longer than the limit.
         longest: Tokens of the longest text, special tokens included.
         token_ids: Ids that occur within the limit.
     """

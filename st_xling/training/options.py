@@ -69,9 +69,9 @@ class OptimizationArguments:
         learning_rate: Peak, for AdamW.
         warmup_steps: Share of the steps (below 1) or number of steps over which the rate rises.
         lr_scheduler_type: Name of a scheduler of transformers.
-        weight_decay: Of AdamW.
-        seed: Of dropout and the order of the data; of a recipe, of new weights too. Heads of a loss that a script makes
-            draw from torch's generator: call ``transformers.set_seed`` before.
+        weight_decay: Weight decay of AdamW.
+        seed: Seed of dropout and the order of the data; of a recipe, of new weights too. Heads of a loss that a script
+            makes draw from torch's generator: call ``transformers.set_seed`` before.
     """
 
     num_train_epochs: float = 1.0
@@ -182,7 +182,7 @@ class TeacherOptions:
 
     Attributes:
         model: Hub id or folder of the teacher.
-        revision: Of the Hub.
+        revision: Version on the Hub: a branch, a tag or a commit.
         trust_remote_code: Whether code that comes with it may run.
         prompt: Text before each text that the teacher reads; ``None``: the model's own; ``""``: none.
         prompt_name: One of the teacher's own prompts, instead.
@@ -289,7 +289,7 @@ class HardNegativeOptions:
 
 @dataclass(frozen=True)
 class ParallelDataOptions:
-    """What is done to parallel text before training: a step each, from data set to data set.
+    """Steps from a data set of parallel text to the one that is trained on.
 
     Attributes:
         pivot: Language that is put on the target side of every pair that has it (DAP, section 5.1); ``None``: pairs
@@ -310,7 +310,7 @@ class ParallelDataOptions:
 
 @dataclass(frozen=True)
 class RetrievalDataOptions:
-    """How the sources of a retriever are read.
+    """Options of reading the sources of a retriever.
 
     Attributes:
         shuffle_buffer: Rows of each source that are shuffled together.
@@ -327,12 +327,12 @@ class AdapterOptions:
     """The network that is trained, and its layer.
 
     Attributes:
-        layer: Of the encoder, counted from 1; in a sweep each in turn.
+        layer: Layer of the encoder, counted from 1; a sweep trains on each in turn.
         network: ``"linear"``, ``"tanh"``, ``"relu"`` or ``"two-layer"``: tanh, then linear.
-        dropout: Of its outputs, while it is trained.
+        dropout: Dropout of the outputs, while the network is trained.
         normalize: Whether to scale the layer's vectors to length 1 before the network; the paper does not.
         center: After training, ``"per_language"``: each language's unit vectors less their own mean, as in the paper;
-            ``"joint"``: less one mean of all languages; ``"none"``: unit length alone.
+            ``"joint"``: less one mean of all languages; ``"none"``: only scaled to unit length.
     """
 
     layer: int = 7
@@ -348,7 +348,7 @@ class RetrievalOptions:
 
     Attributes:
         encoders: ``"separate"``: one for queries and one for passages, from the same start, of which the contrastive
-            terms train the latter alone, as in the paper; or ``"shared"``.
+            terms train only the latter, as in the paper; or ``"shared"``.
     """
 
     encoders: Literal["shared", "separate"] = "separate"

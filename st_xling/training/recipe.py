@@ -286,8 +286,8 @@ class LossRecipe(BaseRecipe):
     Attributes:
         losses: Name of the objective → its options, ``weight`` and ``columns`` among them.
         arguments: Training arguments.
-        model: Holds for every model that is trained.
-        bare: Holds besides for a transformer that has no pooling and length of its own; a ready model keeps them.
+        model: Pooling and length of every model that is trained.
+        bare: Pooling and length of a transformer that has none; a model of sentence-transformers keeps its own.
     """
 
     arguments_class: ClassVar[type[OptimizationArguments]] = CrossLingualTrainingArguments

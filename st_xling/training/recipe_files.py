@@ -59,7 +59,7 @@ def read_recipe(name_or_path: str, names: Iterable[str] | None = None) -> dict[s
 
     Args:
         name_or_path: One of ``names``, or a path that ends in ``.yaml``.
-        names: Of recipes in the package; ``None``: all.
+        names: Names of recipes in the package; ``None``: all.
 
     Raises:
         ValueError: No such recipe (the nearest name is given), or no YAML mapping.

@@ -183,7 +183,7 @@ class RetrievalSources:
 def join_sources(sources: RetrievalSources, recipe: RetrievalRecipe) -> IterableDataset:
     """One stream without an end, whose rows hold a piece of each source that the recipe's terms look at.
 
-    Cut by the batch size, it gives the batches of training. Every term reads its source in an order of its own, and
+    Cut by the batch size, it gives the batches of training. Every term reads its source in another order, and
     from the start again when it has come to the end, so the sources' sizes need not agree. In a batch the rows of each
     source are of like length, without a text twice, and several pairs of languages are mixed, as the options say. Side
     by side, rows of different sources have nothing to do with each other.

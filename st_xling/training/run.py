@@ -102,7 +102,7 @@ AnyRunResult = TypeVar("AnyRunResult", bound="RunResult")
 
 
 class RunResult(Protocol):
-    """What a run returns, of any kind of model."""
+    """Result of a run, of any kind of model."""
 
     @property
     def model(self) -> BaseModel:
@@ -124,7 +124,7 @@ class Run:
         recipe: Recipe of the kind of model.
         out: Folder of the run.
         model: Hub id, folder, a loaded model, or ``"tiny"``: a small model built from the data.
-        stages: Number of stages, each with checkpoints of its own.
+        stages: Number of stages, each with its checkpoints.
         inputs: Models and files that the run reads besides ``model`` and the sources of its data.
         tiny: Options of :func:`~st_xling.models.tiny_encoder`, for ``model="tiny"``.
         evaluator: Evaluates the model during training.
@@ -188,7 +188,7 @@ class Run:
 
         Raises:
             LeakError: Something is shared, and ``on_leak`` is ``"fail"``.
-            ValueError: Dropping would leave a data set empty, or there is nothing to check against though asked for.
+            ValueError: Dropping would leave a data set empty, or ``on_leak`` needs evaluation data and there are none.
         """
         check_choice("on_leak", self.on_leak, OnLeak)
         texts = {**evaluation_texts(self.evaluator), **(self.evaluation or {})}
@@ -197,7 +197,7 @@ class Run:
         if not texts:
             raise ValueError(f"on_leak={self.on_leak!r} needs evaluation data to check against: got none; add some.")
         report = leaks(data, texts, progress=True)
-        # Rows go from the training data alone: what evaluates the model stays as it is.
+        # Only training data lose rows: what evaluates the model stays as it is.
         if self.on_leak == "drop" and report.leaking:
             data = drop_leaks(data, report)
             report = dataclasses.replace(report, dropped=True)
@@ -270,7 +270,7 @@ class Run:
         return result
 
     def _start_fingerprint(self) -> str | None:
-        """What identifies the weights of the model to start from, besides its name; ``None`` if that is not known."""
+        """Fingerprint of the weights of the model to start from; ``None`` if it is not known."""
         if self._start is None and self.model != "tiny":
             if isinstance(self.model, str):
                 self._start = saved_fingerprint(self.model, revision=self._load_option("revision"))

@@ -80,7 +80,7 @@ class RunFolder:
         overwrite: Remove an earlier run of ours before the new one is trained; files that it did not write stay.
         start: The model to start from, if it has a name.
         inputs: What else the run reads: specs, paths, Hub ids, or lists of them.
-        stages: Number of stages, each with checkpoints of its own.
+        stages: Number of stages, each with its checkpoints.
 
     Raises:
         ValueError: On entering, or by :meth:`check`: the folder contains something else, or a run that may not be

@@ -66,7 +66,7 @@ def training_script(
         skip_bad_lines: Skip faulty lines of the data.
 
     Raises:
-        ValueError: A model whose files cannot be read, so that it is not known whether it has a pooling of its own.
+        ValueError: A model whose files cannot be read, so that it is not known whether it has a pooling module.
 
     Example:
         >>> from st_xling.training import load_recipe
@@ -201,7 +201,7 @@ def _add_model(
 
 
 def _is_ready(model: str, revision: str | None) -> bool:
-    """Return whether a model has sentence-transformers' modules, such as a pooling of its own."""
+    """Return whether a model has sentence-transformers' modules, such as a pooling."""
     if is_sentence_transformer_model(model, revision=revision):
         return True
     if load_file_path(model, "config.json", revision=revision) is None:

@@ -55,7 +55,7 @@ def layer_vectors(
     Layers above the highest of them are not computed.
 
     Args:
-        model: Its first module is a transformer; pooling and whatever else follows it are passed over.
+        model: Encoder whose first module is a transformer; the modules after it are ignored.
         texts: Sentences.
         columns: Layers and how they are pooled.
 
@@ -144,7 +144,7 @@ def cached_vectors(
         texts: Distinct texts; the same ones in the same order are found again, by thousands.
         columns: Kinds of vectors.
         encode: Returns the vectors of some thousand texts, by column. *Shape of each:* ``(texts, dim)``
-        fingerprint: Of the model, see :func:`~st_xling.models.sidecar.model_fingerprint`.
+        fingerprint: Fingerprint of the model, see :func:`~st_xling.models.sidecar.model_fingerprint`.
         folder: Folder of the cache; ``None``: one next to the downloaded models.
 
     Returns:

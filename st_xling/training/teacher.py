@@ -142,7 +142,7 @@ class TeacherVectors:
 
     @property
     def have_length_1(self) -> bool:
-        """Whether the first thousand vectors have length 1, as those of a model that normalizes."""
+        """True if the first thousand vectors have length 1, as those of a model that normalizes."""
         return torch.allclose(self.vectors[:1000].norm(dim=1), torch.ones(()), atol=1e-2)
 
     def can_have(self, dim: int) -> bool:
@@ -255,7 +255,7 @@ def encode_by_teacher(
 
     Args:
         dataset: Pairs with ``source`` and ``target``.
-        load: Returns the teacher; called by the main process alone.
+        load: Returns the teacher; only the main process calls it.
         reads: Column of the texts, or ``"both"``.
         prompt: Text before each text; ``None``: the teacher's own; ``""``: none.
         prompt_name: One of the teacher's own prompts, instead.
@@ -358,8 +358,8 @@ def teacher_labels(
     """Return the labels of a batch: the teacher's vectors, as the student is to learn them.
 
     Args:
-        rows: Of the training data.
-        vectors: Of all texts that the teacher reads.
+        rows: Rows of the training data.
+        vectors: Vectors of all texts that the teacher reads.
         reads: The column of these texts, or ``"both"``.
         directions: What they are projected on, where the student has fewer dimensions. *Shape:* ``(teacher, student)``
         unit: Whether they are scaled to length 1, as a student that normalizes has them.

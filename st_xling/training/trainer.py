@@ -414,7 +414,7 @@ class GuardedTrainer(FiniteTrainer, BaseTrainer):
 
 
 class StderrProgress(ProgressCallback):
-    """transformers' bar under another name, on a terminal alone; each time it logs, one line in place of a table."""
+    """transformers' bar under another name, only on a terminal; each time it logs, one line in place of a table."""
 
     def __init__(self, description: str = "training", evaluator: Any = None) -> None:
         super().__init__()
@@ -621,7 +621,8 @@ def check_prompts(prompts: Any, data: TrainingData | None) -> None:
     """Raise ``ValueError`` for prompts of columns that the training data do not have.
 
     Args:
-        prompts: As ST's training arguments have them: one text; column or data set → text; data set → column → text.
+        prompts: Prompts as ST's training arguments have them: one text; column or data set → text; data set → column →
+            text.
         data: A data set, or name → data set.
     """
     if not isinstance(prompts, Mapping) or data is None:
@@ -768,7 +769,7 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
     In several processes all start with the main one's heads, every epoch is shuffled anew (ST deals out the same order
     again), and the batches at its end that do not reach every process are dropped.
 
-    Mixed precision holds for all that the loss computes: ST gives it to the model's own pass alone, and leaves passes
+    Mixed precision holds for all that the loss computes: ST gives it to the model's own pass only, and leaves passes
     and heads of token-level losses in float32. Similarities stay in float32.
 
     New vocabulary heads of the loss (of RTL, MLM, TLM) over a pretrained encoder, whose checkpoint has no such head,
@@ -809,7 +810,7 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
     data_collator_class = CrossLingualDataCollator
     default_arguments = CrossLingualTrainingArguments
     reads_sentences: ClassVar[bool] = True
-    """Whether texts are cut to the length of sentences where model and arguments have no shorter one."""
+    """True if texts are cut to the length of sentences where model and arguments have no shorter one."""
 
     def __init__(
         self,
