@@ -14,6 +14,7 @@ The tokens in the notes are those computed, padding included, theirs by ours: th
 import logging
 import random
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -27,27 +28,34 @@ Pairs = list[tuple[str, str]]
 def make_pairs(
     model: Any, sentences: dict[str, list[str]], languages: tuple[str, ...], sigma: float, sizes: tuple[int, int, int]
 ) -> Pairs:
-    """Pairs one after another, of so many pools and candidates; passages of about so many tokens, spread by ``sigma``.
+    """Make pairs, pool after pool; a passage has as many tokens in each language.
 
-    A passage has as many tokens in each language.
+    Args:
+        model: Its tokenizer counts tokens.
+        sentences: Language → sentences that passages consist of.
+        languages: Languages that are drawn.
+        sigma: Spread of the passages' lengths.
+        sizes: Number of pools, candidates of each, and median tokens of a passage.
     """
     pools, candidates, median = sizes
     chooser = random.Random(0)
-    tokens = {text: len(model.tokenizer.tokenize(text)) for texts in sentences.values() for text in texts}
+    tokens = {text: len(model.tokenizer.tokenize(text)) for text in chain.from_iterable(sentences.values())}
     pairs: Pairs = []
     for _ in range(pools):
         query = chooser.choice(sentences[chooser.choice(languages)])
         for _ in range(candidates):
-            wanted, words = median * np.exp(chooser.gauss(0, sigma)), list[str]()
+            min_tokens = median * np.exp(chooser.gauss(0, sigma))
             language = chooser.choice(languages)
-            while sum(tokens[text] for text in words) < wanted:
-                words.append(chooser.choice(sentences[language]))
-            pairs.append((query, ("" if language == "zh" else " ").join(words)))
+            parts: list[str] = []
+            while sum(tokens[text] for text in parts) < min_tokens:
+                parts.append(chooser.choice(sentences[language]))
+            space = "" if language == "zh" else " "
+            pairs.append((query, space.join(parts)))
     return pairs
 
 
 def computed_tokens(model: Any, call: Callable[[], Any]) -> int:
-    """Tokens that the model was given during a call, padding included."""
+    """Count the tokens that the model reads during a call, padding included."""
     count = 0
 
     def add(_: Any, arguments: Any) -> None:
@@ -61,35 +69,40 @@ def computed_tokens(model: Any, call: Callable[[], Any]) -> int:
 
 
 def measure(run: Run, *, pools: int = 8, pool: int = 24, tokens: int = 150) -> Iterator[Ratio]:
-    """``pool``: candidates of a query; ``tokens``: median of a passage's."""
+    """``pool``: candidates of a query; ``tokens``: median tokens of a passage."""
     from st_xling.models import tiny_encoder
     from st_xling.models.cross_encoders import cross_encoder
     from st_xling.models.pair_scorer import PairScorer
 
     logging.getLogger("st_xling").setLevel(logging.ERROR)  # cut passages are no news here
     sizes = (pools, pool, tokens)
-    texts = {language: parallel(run, language, 1500) for language in LANGUAGES[1:]}
-    sentences = {language: [pair[0] for pair in pairs] for language, pairs in texts.items()}
-    sentences["en"] = [pair[1] for pair in texts["de"]]
+    sentences: dict[str, list[str]] = {}
+    for language in LANGUAGES[1:]:
+        pairs_of_language = parallel(run, language, 1500)
+        sentences[language] = [text for text, _ in pairs_of_language]
+        if language == "de":
+            sentences["en"] = [english for _, english in pairs_of_language]
+    encoder: Any
     if run.quick:
-        start: Any = tiny_encoder([text for some in sentences.values() for text in some], max_length=64, hidden_size=32)
+        encoder = tiny_encoder(chain.from_iterable(sentences.values()), max_length=64, hidden_size=32)
     else:
-        start = encoder_folder(None)
-    model: Any = cross_encoder(start, device="cpu")
-    one, together = (make_pairs(model, sentences, languages, 0.5, sizes) for languages in (("en",), LANGUAGES))
+        encoder = encoder_folder(None)
+    model: Any = cross_encoder(encoder, device="cpu")
+    english = make_pairs(model, sentences, ("en",), 0.5, sizes)
+    mixed = make_pairs(model, sentences, LANGUAGES, 0.5, sizes)
     kinds = {
         "uniform": [make_pairs(model, sentences, ("en",), 0.0, sizes)],
-        "one language": [one],
-        "languages": [together],
-        "pools": [together[start : start + pool] for start in range(0, len(together), pool)],
+        "one language": [english],
+        "languages": [mixed],
+        "pools": [mixed[start : start + pool] for start in range(0, len(mixed), pool)],
     }
     at_least = {"uniform": 1.0, "languages": 1.5, "pools": 1.5}
     for name, calls in kinds.items():
         scores: dict[str, np.ndarray] = {}
 
         def theirs() -> None:
-            found = [model.predict(pairs, batch_size=32, show_progress_bar=False) for pairs in calls]  # noqa: B023
-            scores["theirs"] = np.concatenate(found)  # noqa: B023
+            parts = [model.predict(pairs, batch_size=32, show_progress_bar=False) for pairs in calls]  # noqa: B023
+            scores["theirs"] = np.concatenate(parts)  # noqa: B023
 
         def ours() -> None:
             scores["ours"] = np.concatenate([PairScorer(model).score(pairs) for pairs in calls])  # noqa: B023

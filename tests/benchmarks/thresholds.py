@@ -19,21 +19,23 @@ K = 4
 
 
 def read(run: Run, name: str, split: str) -> tuple[list[str], list[str], list[tuple[int, int]]]:
-    """Source, target, and the rows of gold pairs."""
+    """Return source, target, and the rows of gold pairs."""
     from st_xling.data import read_bucc
     from st_xling.data.phrasebook import mining_phrases
 
     if run.quick:
-        phrases = mining_phrases(*name.split("-"), split="test" if split == "test" else "dev", size=120, gold=60)
+        phrase_split = "test" if split == "test" else "dev"
+        phrases = mining_phrases(*name.split("-"), split=phrase_split, size=120, gold=60)
         return phrases.source, phrases.target, phrases.gold
     corpus = read_bucc(data_folder() / "mining", name, split)
-    rows = [{key: row for row, key in enumerate(ids)} for ids in (corpus.source_ids, corpus.target_ids)]
-    gold = [(rows[0][source], rows[1][target]) for source, target in corpus.gold or []]
+    source_rows = {sentence_id: row for row, sentence_id in enumerate(corpus.source_ids)}
+    target_rows = {sentence_id: row for row, sentence_id in enumerate(corpus.target_ids)}
+    gold = [(source_rows[source], target_rows[target]) for source, target in corpus.gold or []]
     return corpus.source, corpus.target, gold
 
 
 def embed(model: object, texts: list[str], prompt: str, saved: Path | None) -> np.ndarray:
-    """Vectors of texts, kept in a file if there is a place for it."""
+    """Return the embeddings of texts, from the file ``saved`` if it exists; write it otherwise, if one is named."""
     from st_xling.models.encoding import encode
 
     if saved is not None and saved.is_file():
@@ -61,35 +63,42 @@ def measure(
     encoder = None
     print("| pair | threshold | precision | recall | F1 | pairs |\n| --- | --- | --- | --- | --- | --- |")
     for name in sets:
-        mined, golds, sides = {}, {}, {}
+        # By split: candidate pairs, gold pairs, embeddings of both sides, and their neighbors.
+        mined = {}
+        golds = {}
+        embeddings = {}
+        neighbors = {}
         for split in ("training", "test"):
-            *texts, gold = read(run, name, split)
+            source, target, golds[split] = read(run, name, split)
             if encoder is None:
-                encoder = tiny_encoder(texts[0] + texts[1]) if run.quick else load_encoder(encoder_folder(model))
-            saved = [Path(vectors, f"{name}.{split}.{side}.npy") if vectors else None for side in name.split("-")]
-            sides[split] = [embed(encoder, text, prompt, file) for text, file in zip(texts, saved)]
-            both = find_neighbors(*sides[split], k=K)
-            mined[split], golds[split] = best_pairs(*both), gold
+                encoder = tiny_encoder(source + target) if run.quick else load_encoder(encoder_folder(model))
+            embeddings[split] = []
+            for side, texts in zip(name.split("-"), (source, target)):
+                saved = Path(vectors, f"{name}.{split}.{side}.npy") if vectors else None
+                embeddings[split].append(embed(encoder, texts, prompt, saved))
+            neighbors[split] = find_neighbors(*embeddings[split], k=K)
+            mined[split] = best_pairs(*neighbors[split])
+
         pairs = mined["test"]
-        estimate = estimate_threshold(*both, pairs.scores, pairs.source_indices, pairs.target_indices)
-        known = [vectors_of[rows] for vectors_of, rows in zip(sides["training"], np.array(golds["training"]).T)]
-        best = {
-            split: best_threshold(pairs.scores, correct_pairs(pairs, golds[split]), len(golds[split])).threshold
-            for split, pairs in mined.items()
-        }
+        estimate = estimate_threshold(*neighbors["test"], pairs.scores, pairs.source_indices, pairs.target_indices)
+        source_rows, target_rows = np.array(golds["training"]).T
+        source_vectors, target_vectors = embeddings["training"]
+        translations = (source_vectors[source_rows], target_vectors[target_rows])
+        best = {}
+        for split, candidates in mined.items():
+            is_correct = correct_pairs(candidates, golds[split])
+            best[split] = best_threshold(candidates.scores, is_correct, len(golds[split])).threshold
         thresholds = {
             "estimated": -np.inf if estimate.threshold is None else estimate.threshold,
             "training split": best["training"],
-            "calibrated": calibrate(*sides["test"], *known, k=K).best(),
+            "calibrated": calibrate(*embeddings["test"], *translations, k=K).best(),
             "best": best["test"],
         }
-        scores = {
-            label: evaluate_pairs(mined["test"], golds["test"], threshold) for label, threshold in thresholds.items()
-        }
-        for label, found in scores.items():
-            kept = int((mined["test"].scores >= found.threshold).sum())
-            figures = " | ".join(f"{100 * value:.1f}" for value in (found.precision, found.recall, found.f1))
-            print(f"| {name} | {label} {found.threshold:.4f} | {figures} | {kept} |")
+        scores = {label: evaluate_pairs(pairs, golds["test"], threshold) for label, threshold in thresholds.items()}
+        for label, result in scores.items():
+            n_kept = int((pairs.scores >= result.threshold).sum())
+            figures = " | ".join(f"{100 * value:.1f}" for value in (result.precision, result.recall, result.f1))
+            print(f"| {name} | {label} {result.threshold:.4f} | {figures} | {n_kept} |")
         note = f"precision of {scores['estimated'].precision:.3f} was estimated as {estimate.precision or 0:.3f}"
         for peer in ("training split", "calibrated", "best"):
             ratio = scores["estimated"].f1 / scores[peer].f1
