@@ -364,7 +364,7 @@ def retrieval(
         data, query_languages=query_languages, skip_bad_lines=skip_bad_lines, **given(split=split)
     )
     for retrieval_set in sets:
-        print(_summary(retrieval_set), file=sys.stderr)
+        print(_summarize_set(retrieval_set), file=sys.stderr)
     settings = given(pool=pool, measures=measures, batch_size=options.batch_size)
     name = data_name(data, split=split or "test")
     evaluator = RetrievalEvaluator(sets, data_name=name, show_progress_bar=True, **settings)
@@ -386,7 +386,7 @@ def retrieval(
         _write_runs(runs, evaluator, reports)
 
 
-def _summary(retrieval_set: RetrievalSet) -> str:
+def _summarize_set(retrieval_set: RetrievalSet) -> str:
     """Return a line on the size of a set: passages, queries by language, and those that are skipped."""
     queries = ", ".join(f"{code} {len(texts):,}" for code, texts in retrieval_set.queries.items())
     line = f"{retrieval_set.language}: {len(retrieval_set.passages):,} passages; queries: {queries}"

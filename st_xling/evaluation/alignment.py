@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from st_xling._version import __version__
 from st_xling.evaluation.results import EvaluationResult
-from st_xling.models.align import AlignmentMethod, align_by_layers, split_words
+from st_xling.models.align import AlignmentMethod, Sentences, align_by_layers, split_words
 from st_xling.models.backbones import backbone
 from st_xling.models.view import model_options
 from st_xling.utils.signature import sha8, sign
@@ -21,10 +21,8 @@ from st_xling.utils.text import ParallelTextError, raw_lines
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-#: Pairs of words, a word of the source and one of the target, counted from 0.
-WordLinks: TypeAlias = Iterable[tuple[int, int]]
-#: Sentences, or lists of their words.
-Sentences: TypeAlias = Sequence[str] | Sequence[Sequence[str]]
+#: Links of a pair of sentences, each of a word of the source and one of the target, counted from 0.
+PairLinks: TypeAlias = Iterable[tuple[int, int]]
 #: Lines of both sides, counted from 0; a side is empty for lines without a partner.
 LineGroup: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 
@@ -38,7 +36,7 @@ class GoldLinks(NamedTuple):
     possible: set[tuple[int, int]]
 
 
-def alignment_scores(found: Sequence[WordLinks], gold: Sequence[GoldLinks | WordLinks]) -> dict[str, float]:
+def alignment_scores(found: Sequence[PairLinks], gold: Sequence[GoldLinks | PairLinks]) -> dict[str, float]:
     r"""Compare the links of all pairs together with gold.
 
     .. math:: precision = \frac{|A \cap P|}{|A|}, \; recall = \frac{|A \cap S|}{|S|},
@@ -73,7 +71,7 @@ def alignment_scores(found: Sequence[WordLinks], gold: Sequence[GoldLinks | Word
     return {**scores, "error_rate": 1 - (n_in_sure + n_in_possible) / (n_links + n_sure)}
 
 
-def _as_gold_links(links: GoldLinks | WordLinks) -> GoldLinks:
+def _as_gold_links(links: GoldLinks | PairLinks) -> GoldLinks:
     """Return links without a mark as links that are all sure."""
     return links if isinstance(links, GoldLinks) else GoldLinks({*links}, {*links})
 
@@ -118,7 +116,7 @@ def evaluate_alignment(
     model: SentenceTransformer,
     sources: Sentences,
     targets: Sentences,
-    gold: Sequence[GoldLinks | WordLinks],
+    gold: Sequence[GoldLinks | PairLinks],
     *,
     layers: Iterable[int] | None = None,
     method: AlignmentMethod = "itermax",
@@ -174,7 +172,7 @@ def sign_alignment(model: SentenceTransformer, layers: Iterable[int], method: st
     return sign("alignment", method=method, layers=layers, data=data, model=model_options(model))
 
 
-def format_links(links: WordLinks) -> str:
+def format_links(links: PairLinks) -> str:
     """Format links as a line of the Pharaoh format: ``0-0 1-2``."""
     return " ".join(f"{i}-{j}" for i, j in sorted(links))
 

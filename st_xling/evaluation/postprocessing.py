@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 # Names of the stages before the first step and after the last one; steps name those between them.
-_BEFORE = "as it was"
+_ORIGINAL = "as it was"
 _INT8 = "int8"
 
 
 def postprocess_table(content: Mapping[str, Any]) -> str:
     """Format the result of :func:`postprocess`: a row for each step, which includes those before it; in percent."""
     stages = content["stages"]
-    pairs = list(stages[_BEFORE]["accuracy"])
+    pairs = list(stages[_ORIGINAL]["accuracy"])
     directions: list[str] = []
     for pair in pairs:
         directions += [f"{pair} ->", f"{pair} <-"]
@@ -138,7 +138,7 @@ def postprocess(
             ranges = _find_ranges(vectors, steps)
             last_stage = list(stages.values())[-1]
             stages[_INT8] = [np.asarray(quantize_embeddings(side, "int8", ranges=ranges)) for side in last_stage]
-        content = _describe(model, encoder, texts, evaluator, stages, ",".join(held_out))
+        content = _report_content(model, encoder, texts, evaluator, stages, ",".join(held_out))
         if command is not None:
             content["command"] = command
         content["version"] = __version__
@@ -195,10 +195,10 @@ def _encode_stages(
 ) -> dict[str, list[np.ndarray]]:
     """Embed the evaluator's texts as the model is, and as it is after each step: stage → vectors of each side."""
     columns, languages = evaluator.columns()
-    stages = {_BEFORE: evaluator.encode_columns(encoder, columns, languages)}
+    stages = {_ORIGINAL: evaluator.encode_columns(encoder, columns, languages)}
     if steps is None:
         return stages
-    sides = stages[_BEFORE]
+    sides = stages[_ORIGINAL]
     if normalization.find_centering(encoder) is not None:
         sides = evaluator.encode_columns(uncentered, columns, languages)
     for side, language in zip(sides, languages):
@@ -217,7 +217,7 @@ def _find_ranges(vectors: Mapping[str, torch.Tensor], steps: normalization.Postp
     return np.stack([matrix.min(axis=0), matrix.max(axis=0)])
 
 
-def _describe(
+def _report_content(
     model: str,
     encoder: SentenceTransformer,
     texts: Mapping[str, Sequence[str]],

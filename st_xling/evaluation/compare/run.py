@@ -287,10 +287,10 @@ def _load_results(folder: ResumableFolder, step: str, fingerprint: str) -> Label
 
     A damaged file, such as one that was cut short or edited, is named in a warning.
     """
-    entry = folder.steps.get(step)
-    if entry is None or entry.get("fingerprint") != fingerprint:
+    entry = folder.steps.get(step, {})
+    if entry.get("files") != [f"{step}.json"] or entry.get("fingerprint") != fingerprint:
         return None
-    path = folder.path / entry["files"][0]
+    path = folder.path / f"{step}.json"
     if file_crc32(path) != entry.get("crc32"):
         logger.warning("%s is damaged, so that its task runs again: its checksum is of other content", path.name)
         return None

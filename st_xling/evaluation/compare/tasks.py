@@ -44,9 +44,9 @@ K = 4
 HARD_PAIRS = 300
 
 #: Number of rounds of the speed measurement.
-ROUNDS = 8
+SPEED_ROUNDS = 8
 #: Number of texts of each round.
-ROUND_TEXTS = 48
+TEXTS_PER_ROUND = 48
 
 
 @dataclass
@@ -228,9 +228,9 @@ def measure_speed(
         Name → the texts and seconds of each round.
     """
     texts = list(data.texts())
-    rows = np.random.default_rng(data.seed).permutation(len(texts))[: ROUNDS * ROUND_TEXTS]
+    rows = np.random.default_rng(data.seed).permutation(len(texts))[: SPEED_ROUNDS * TEXTS_PER_ROUND]
     rounds: list[list[str]] = []
-    for rows_of_round in np.array_split(rows, ROUNDS):
+    for rows_of_round in np.array_split(rows, SPEED_ROUNDS):
         if len(rows_of_round):
             rounds.append([texts[row] for row in rows_of_round])
     for model in models.values():
