@@ -78,6 +78,7 @@ from st_xling.training.warm_up import warm_up_heads
 from st_xling.utils.io import atomic_path, naming_full_disk, read_json_object, write_json
 from st_xling.utils.languages import match_language
 from st_xling.utils.lora_options import LoraOptions
+from st_xling.utils.private import uncompiled
 from st_xling.utils.terminal import on_terminal, pace, progress_bar
 
 logger = logging.getLogger(__name__)
@@ -408,7 +409,7 @@ class GuardedTrainer(FiniteTrainer, BaseTrainer):
     def _load_from_checkpoint(self, checkpoint_path: str, *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
         # ST loads a whole model, which for adapters needs their base; it has no public way to restore weights in place.
         if has_adapters(self.model):
-            load_adapters(getattr(self.model, "_orig_mod", self.model), checkpoint_path)
+            load_adapters(uncompiled(self.model), checkpoint_path)
         else:
             super()._load_from_checkpoint(checkpoint_path, *args, **kwargs)
 

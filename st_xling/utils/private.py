@@ -129,7 +129,7 @@ def shallow_copy(module: Module) -> Module:
     return copied
 
 
-def uncompiled(module: nn.Module) -> nn.Module:
+def uncompiled(module: Module) -> Module:
     """Return the module inside the wrapper that ``torch.compile`` puts around it, or the module itself."""
     return getattr(module, "_orig_mod", module)
 

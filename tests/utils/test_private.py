@@ -1,5 +1,6 @@
 """Canaries: each fails first when a library changes private API that we use, and says what depends on it."""
 
+import ast
 import copy
 import dataclasses
 import inspect
@@ -18,6 +19,7 @@ from tokenizers import Tokenizer
 from torch import nn
 from transformers import BertConfig, BertModel, Trainer
 
+import st_xling
 from st_xling.metrics import path
 from st_xling.training.settings import _ARGUMENT_FILES
 from st_xling.training.trainer import FiniteTrainer, GuardedTrainer
@@ -165,3 +167,35 @@ def test_the_trainer_has_the_private_methods_that_ours_override() -> None:
         assert method in vars(Trainer)
         assert method in vars(FiniteTrainer) or method in vars(GuardedTrainer)
         assert f"self.{method}(" in inspect.getsource(Trainer)
+
+
+#: Public in spite of their names: of named tuples, and of ``os``.
+DOCUMENTED = {"_asdict", "_exit", "_replace"}
+
+
+def is_private(name: object) -> bool:
+    return isinstance(name, str) and name.startswith("_") and not name.startswith("__")
+
+
+def test_private_api_of_others_is_used_in_one_module() -> None:
+    """An attribute with a leading underscore is ours, documented, or read in ``utils/private.py`` with a canary."""
+    names: set[str] = set(DOCUMENTED)  # that the package defines
+    uses: set[tuple[str, str]] = set()
+    for file in Path(st_xling.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                names.add(node.name)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                names.add(node.target.id)
+            elif isinstance(node, ast.Attribute) and is_private(node.attr):
+                is_set_on_self = isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self"
+                if is_set_on_self:
+                    names.add(node.attr)
+                else:
+                    uses.add((file.name, node.attr))
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "setattr", "hasattr"):
+                attribute = node.args[1]
+                if isinstance(attribute, ast.Constant) and is_private(attribute.value):
+                    uses.add((file.name, attribute.value))
+    others = {(file, name) for file, name in uses if name not in names}
+    assert {file for file, _ in others} == {"private.py"}, others
