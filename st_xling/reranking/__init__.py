@@ -4,7 +4,7 @@
 - ``search_files``: a bi-encoder finds passages in a store, a cross-encoder puts them in order
 
 What training and scoring in memory need can be imported from here too; its modules are
-:mod:`st_xling.data.reranking` (pairs, negatives, XPI, pools), :mod:`st_xling.models.cross_encoder`,
+:mod:`st_xling.data.reranking` (pairs, negatives, XPI, pools), :mod:`st_xling.models.cross_encoders`,
 :mod:`st_xling.models.pair_scorer` and :mod:`st_xling.training.reranker`.
 """
 
