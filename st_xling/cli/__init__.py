@@ -1,4 +1,13 @@
-"""The command line, ``st-xling``: each module holds a group of commands."""
+"""The command line, ``st-xling``.
+
+Groups of commands: ``training``, ``evaluation``, ``mining``, ``reranking`` and ``tools``. They share
+
+- ``app``: the typer application, and how a command is parsed, checked and ended
+- ``options``: how options are declared, and shared by dataclasses
+- ``model_options``: options of the model
+- ``rules``: ranges of numbers, and options that exclude or need each other
+- ``results``: print results, write them as JSON, save them with the model
+"""
 
 from __future__ import annotations
 

@@ -15,6 +15,8 @@
   one encoder pass
 - ``cached``: any of them with large batches in small memory
 - ``gather``: the batch of all processes
+- ``token_inputs``, ``vocabulary_softmax``: inputs of token-level losses, and their cross-entropy in small memory
+- ``mini_batches``, ``rows_by_length``: batches in groups of rows of like length, so that little padding is computed
 
 A new objective is one file: a subclass of :class:`CrossLingualLoss`, or of :class:`TokenLevelLoss` for means over
 tokens, imported here, where recipes and the contract tests find it. :class:`GatheredBatch` gives it the rows of

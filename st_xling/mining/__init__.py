@@ -13,7 +13,8 @@
 - ``score_mixture``: estimate the threshold from the scores alone
 - ``documents``: align the sentences of a document and its translation, in order
 - ``filters``: reject mined pairs with a reason code: copies, lengths, numbers, languages
-- ``numbers``: numbers written with digits, and whether those of two sentences contradict
+- ``numbers``: numbers written with digits, and whether those of two sentences contradict; ``clock``: times of day
+- ``text_languages``: the languages of texts: named, in file names, or identified
 - ``pipeline``: mine two text files, align documents, score a file of pairs, or estimate what mining takes
 
 All names are loaded on first use.

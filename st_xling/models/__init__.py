@@ -1,4 +1,17 @@
-"""Encoders: a tiny one, any Hub encoder, the vocabulary and RTL heads; post-processing; word alignment."""
+"""Encoders: a tiny one, any Hub encoder, the vocabulary and RTL heads; post-processing; word alignment.
+
+- ``load``, ``view``: load an encoder as it was saved, or with another layer, pooling, prompt or type
+- ``tiny``: a small encoder built from text
+- ``encoding``: sentences to vectors, the one way in which mining, evaluation and training encode
+- ``normalization``: center, whiten and reduce sentence vectors
+- ``align``: align the words of translations
+- ``backbones``, ``heads``: the parts of an encoder that token-level objectives use, and what they add to it
+- ``cross_encoders``, ``pair_scorer``: build a cross-encoder, and score many pairs with it
+- ``slim``, ``vocabulary``, ``token_rows``: cut a vocabulary to some languages
+- ``lora``: adapters that are trained, saved and merged
+- ``training_dtype``, ``fast_linear``: types of weights, and faster products on some processors
+- ``sidecar``: the files next to a model's weights
+"""
 
 from __future__ import annotations
 

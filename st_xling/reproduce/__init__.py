@@ -1,4 +1,10 @@
-"""The tables of five papers by one command each: their steps, running them, and results next to the paper's own."""
+"""The tables of five papers by one command each: their steps, running them, and results next to the paper's own.
+
+- ``paper``, ``paper_files``: the tables as files describe them
+- ``run``: run the steps of tables, and resume
+- ``reports``: results next to the paper's values
+- ``principal_components``, ``step_cost``: figures and tables that are not results of an evaluation
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,8 @@
 - ``encoder``, ``retriever``, ``adapter``, ``reranker``: prepare data, build model and losses, fit, save
 - ``run``, ``run_folder``: the context of a run, and the files from which a killed one resumes
 - ``trainer``: trainers that stop at NaN, save the loss's own parameters and train in several processes
-- ``warm_up``: new heads learn alone first
+- ``warm_up``: new heads learn before the rest of the model
+- ``development``: development scores with an interval
 - ``hard_negatives``, ``teacher``: functions from a data set to a data set with more columns
 - ``mixture``, ``sentence_vectors``: training text as one data set, vectors that are cached
 - ``cross_lingual_transfer``: fine-tuning on English labels, tested in other languages
