@@ -195,7 +195,7 @@ def iter_lines(path: str | Path, faults: FaultLog) -> Iterator[str | None]:
         faults: Where lines that are not UTF-8 are noted.
     Raises:
         FileNotFoundError: If there is no such file; the message names the nearest one.
-        ParallelTextError: If a packed file is broken, or the file is XML, or its lines end in ``\r`` alone; for a line
+        ParallelTextError: If a packed file is broken, or the file is XML, or its lines end only in ``\r``; for a line
             of more than 16 MiB.
     """
     number = 1  # of the next line

@@ -95,7 +95,7 @@ class Layout(NamedTuple):
 
     Attributes:
         keys: Names or positions of the columns of source and target, then of hard negatives.
-        languages: Languages of source and target in rows that do not name their own.
+        languages: Languages of source and target in rows that do not name theirs.
         language_keys: Columns in which rows name them; ``None`` where there is none, or the caller chose the language.
         nested: Whether source and target are keys of a column ``translation`` of ``{"de": ..., "en": ...}``.
         header: First row of a delimited file, if it names the columns.

@@ -96,7 +96,7 @@ def fixed_columns(path: str | Path, width: int, faults: FaultLog) -> Iterator[Li
 
 
 def csv_rows(path: str | Path, faults: FaultLog, languages: LanguagePair = (None, None)) -> Iterator[NumberedRow]:
-    """Read comma-separated lines by RFC 4180, applied to each line on its own: an open quote swallows nothing.
+    """Read comma-separated lines by RFC 4180, applied to each line separately: an open quote swallows nothing.
 
     Semicolons, as spreadsheets in much of Europe write them, tabs or bars separate instead where they divide the first
     lines better: see :func:`find_separator`.
@@ -241,7 +241,7 @@ def named_cells(
             column_indices = [_first_index(texts, spellings) for spellings in names]
             has_header = None not in column_indices[:needed]
             if has_header:
-                # GLUE's and the shared tasks' own files have more columns than are read, the cut ones have these alone.
+                # The files of GLUE and of the shared tasks have more columns than are read.
                 most_columns = len(texts)
             else:
                 most_columns = needed

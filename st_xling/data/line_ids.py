@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from st_xling.utils.text import ParallelTextError, is_blank
 
-# An id and a tab, or an id alone: one word with a digit, such as de-000001, or a verse, such as GEN 1:1 or 2 Kor 3,4.
+# An id and a tab, or only an id: one word with a digit, such as de-000001, or a verse, such as GEN 1:1 or 2 Kor 3,4.
 _ID = re.compile(r"(?:(?=\S{0,63}\d)\S{1,64}|(?:[1-4]\.?\s?)?[^\W\d_]{2,16}\.?\s\d{1,3}[:,.]\d{1,3})(?:\t|$)")
 
 # Fewest lines by which ids are recognized, and most ids that are kept to see whether they differ.

@@ -419,8 +419,8 @@ def _load_table(dataset_id: str | Path, request: PairRequest, *, content: str = 
     Args:
         dataset_id: The id, or the folder.
         request: Its configuration; its split, by default ``train``, or the only one; and whether to load a stream.
-        content: Hash of the files of a folder: what is cached under another hash is of another text. ``datasets`` alone
-            tells versions of a local file apart by its time of modification.
+        content: Hash of the files of a folder: what is cached under another hash is of another text. ``datasets`` tells
+            versions of a local file apart only by its time of modification.
     """
     import datasets
 

@@ -95,7 +95,7 @@ class PairSource:
         return sample_rows(builder.as_dataset("train"), sample.size, seed=sample.seed, where=self.where)
 
     def stream(self, skip_bad_lines: bool, sample: Sample = Sample()) -> IterableDataset:  # noqa: B008
-        """Read the pairs when they are asked for. A sample is drawn from the memory-mapped whole."""
+        """Read the pairs as they are iterated over. A sample is drawn from the memory-mapped whole."""
         from datasets import SplitDict, SplitInfo
 
         if sample.size is None:

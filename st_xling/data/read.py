@@ -51,7 +51,7 @@ def load_data_specs(
         stream: Return streams, see ``load_pairs``; the phrasebook is in memory.
         identify: Warn if a side is in another language than named, and raise if both are swapped: see
             :func:`~st_xling.data.sides.check_sides`.
-        every_label: Also load rows whose label is 0, for what looks at their texts alone.
+        every_label: Also load rows whose label is 0, for checks that only look at their texts.
     Returns:
         The datasets, or streams, in order, by name: the languages (``de-en``), else the name of the file; ``-2``,
         ``-3`` is added where a name repeats. A phrasebook gives one dataset for each language.
@@ -227,7 +227,7 @@ def load_pairs(
         name: Configuration of a data set on the Hub.
         split: Split of a data set on the Hub or of a folder; by default ``train``, or the only one.
         skip_bad_lines: Drop faulty lines, with a warning that lists them, instead of raising.
-        stream: Return a stream instead: rows are read when they are asked for, and faults raise when their batch is
+        stream: Return a stream instead: rows are read as they are iterated over, and faults raise when their batch is
             reached.
     Returns:
         A ``Dataset``, or an ``IterableDataset``, of ``source``, ``target``, ``source_language``, ``target_language``

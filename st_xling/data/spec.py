@@ -57,7 +57,7 @@ def integer_at_least(least: int) -> Callable[[str], int]:
     """Return a reader of integers of ``least`` or more."""
 
     def read(value: str) -> int:
-        # int() alone would take "1_000", " 8" and digits of other scripts.
+        # int() would also take "1_000", " 8" and digits of other scripts.
         if not re.fullmatch(r"-?[0-9]+", value) or int(value) < least:
             raise ValueError(value)
         return int(value)

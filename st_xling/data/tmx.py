@@ -258,7 +258,7 @@ def _segment_text(variant: ElementTree.Element) -> str | None:
     segment = variant.find("{*}seg")
     if segment is None:
         return None
-    # White space of XML alone: a no-break space is part of the text.
+    # Only white space of XML: a no-break space is part of the text.
     words = re.split(f"[{_XML_SPACE}]+", "".join(_inline_text(segment)))
     return " ".join(filter(None, words))
 

@@ -1,4 +1,4 @@
-"""JSON of users' files. A key that an object has twice is an error: parsers would keep its last value in silence."""
+"""JSON of users' files. A key that an object has twice is an error: parsers would silently keep its last value."""
 
 from __future__ import annotations
 

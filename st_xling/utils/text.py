@@ -190,7 +190,7 @@ def line_text(line: bytes) -> bytes:
 
 
 def check_head(path: str | Path, head: bytes) -> None:
-    r"""Raise ``ParallelTextError`` if a file begins as XML, or its lines end in ``\r`` alone."""
+    r"""Raise ``ParallelTextError`` if a file begins as XML, or its lines end only in ``\r``."""
     has_line_feed = b"\n" in head.rstrip(b"\n")
     if not has_line_feed and head.count(b"\r") > 1:
         raise ParallelTextError(
@@ -366,7 +366,7 @@ def _check_entry(entry: zipfile.ZipInfo, archive: str | Path) -> None:
     A name such as ``/home/me/notes.de`` or ``../notes.de``, joined to the path of the archive, is a file of this
     machine, which would be read in place of the entry, and which ``push`` would publish.
     """
-    # A backslash divides folders for the tools of Windows alone; a name that is absolute for either is.
+    # Only the tools of Windows divide folders by a backslash; a name that is absolute for either system is refused.
     posix = PurePosixPath(entry.filename)
     windows = PureWindowsPath(entry.filename)
     is_absolute = posix.is_absolute() or bool(windows.anchor)
