@@ -35,11 +35,13 @@ def sides(tmp_path: Path) -> list[str]:
 def test_the_file_and_the_figures(
     saved_encoder: Path, sides: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out, figures, rejects = tmp_path / "pairs.tsv", tmp_path / "deep" / "figures.json", tmp_path / "rejects.jsonl"
+    out = tmp_path / "pairs.tsv"
+    figures = tmp_path / "deep" / "figures.json"
+    rejects = tmp_path / "rejects.jsonl"
     words = ["mine", *sides, "--model", str(saved_encoder), "--out", str(out), "--json", str(figures)]
-    more = ["--source-language", "de", "--target-language", "en", "--disable-filter", "numbers"]
-    more += ["--filter-limit", "length_ratio=3"]
-    assert main([*words, *more, "--rejects", str(rejects), "--k", "3", "--threshold", "0.9"]) == 0
+    filters = ["--source-language", "de", "--target-language", "en", "--disable-filter", "numbers"]
+    filters += ["--filter-limit", "length_ratio=3"]
+    assert main([*words, *filters, "--rejects", str(rejects), "--k", "3", "--threshold", "0.9"]) == 0
     captured = capsys.readouterr()
     lines = captured.out.splitlines()
     pairs = read_cells(out)
@@ -120,7 +122,8 @@ def test_mined_pairs_can_be_trained_on_and_scored(
     ending: str, saved_encoder: Path, sides: list[str], tmp_path: Path
 ) -> None:
     """Of the JSON lines of ``mine`` the ids of a repeated sentence are lists, which no reader of pairs took."""
-    mined, scored = tmp_path / f"p.{ending}", tmp_path / f"scored.{ending}"
+    mined = tmp_path / f"p.{ending}"
+    scored = tmp_path / f"scored.{ending}"
     words = ["mine", *sides, "--model", str(saved_encoder), "--disable-filter", "all", "--retrieval", "forward"]
     words.append("--keep-all")
     assert main([*words, "--out", str(mined), "--format", ending]) == 0
@@ -153,7 +156,9 @@ SENTENCES = ["Der Hund schläft.\t1", "The dog sleeps. 🙂", "แมวดำ",
 
 
 def test_figures_and_nothing_else_on_stdout(saved_encoder: Path, tmp_path: Path) -> None:
-    text, figures, out = tmp_path / "ids.txt", tmp_path / "deep" / "figures.json", tmp_path / "store"
+    text = tmp_path / "ids.txt"
+    figures = tmp_path / "deep" / "figures.json"
+    out = tmp_path / "store"
     text.write_text("".join(f"x-{row}\t{text}\n" for row, text in enumerate(SENTENCES)), encoding="utf-8")
     words = f"encode {saved_encoder} {text} --out {out} --text-format bucc --shard-rows 2 --store-dtype float16"
     ran = st_xling([*words.split(), "--batch-size", "3", "--json", str(figures)], tmp_path / "streams")
@@ -188,7 +193,8 @@ def test_the_default_threshold_is_estimated(
     few_translations: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """README's ``mine`` kept 254 pairs, of which 84 were right, and its next command trained on them."""
-    out, figures = tmp_path / "pairs.tsv", tmp_path / "figures.json"
+    out = tmp_path / "pairs.tsv"
+    figures = tmp_path / "figures.json"
     assert main(["mine", *few_translations, "--out", str(out), "--json", str(figures)]) == 0
     rows = read_cells(out)
     right = [row for row in rows if row[1] == row[2]]
@@ -240,7 +246,8 @@ def test_pairs_of_a_file_are_shown(
     few_translations: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nothing showed a mined file: no histogram, no pairs around a threshold."""
-    out, figures = tmp_path / "pairs.tsv", tmp_path / "figures.json"
+    out = tmp_path / "pairs.tsv"
+    figures = tmp_path / "figures.json"
     assert main(["mine", *few_translations, "--out", str(out), "--keep-all"]) == 0
     scores = [float(row[0]) for row in read_cells(out)]
     capsys.readouterr()
@@ -249,7 +256,8 @@ def test_pairs_of_a_file_are_shown(
     assert shown[0] == f"scores of {len(scores)} pairs, best first:" and len(shown) == 1 + 10 + 2 * 4 + 1
     assert shown[15] == "---- 1.2 ----" and max(map(len, shown[:11])) <= 80
     nearest = json.loads(figures.read_text(encoding="utf-8"))["pairs"]["nearest"]
-    above, below = [score for score in scores if score >= 1.2][-2:], [score for score in scores if score < 1.2][:2]
+    above = [score for score in scores if score >= 1.2][-2:]
+    below = [score for score in scores if score < 1.2][:2]
     assert [pair["score"] for pair in nearest] == [*above, *below]
     assert main(["pairs", str(out)]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "To look at the pairs around a score: --around X"

@@ -15,23 +15,23 @@ def translations(rows, random, noise, dim=16):
     return source, source + noise * random.standard_normal((rows, dim))
 
 
-def text_with(share, rows, seed, noise=0.7, known=240):
+def text_with(share, rows, seed, noise=0.7, known_count=240):
     """A text, the number of its sentences with a translation, and known translations of the same kind."""
     random = np.random.default_rng(seed)
     source, target = translations(rows, random, noise)
-    alone = rows - round(share * rows)
-    target[rows - alone :] = translations(alone, random, noise)[1]
-    return source, target, rows - alone, translations(known, random, noise)
+    without_translation = rows - round(share * rows)
+    target[rows - without_translation :] = translations(without_translation, random, noise)[1]
+    return source, target, rows - without_translation, translations(known_count, random, noise)
 
 
 @pytest.mark.parametrize("share, tolerance", [(0.15, 0.25), (0.8, 0.1)])
 @pytest.mark.parametrize("margin, retrieval", [("ratio", "max"), ("distance", "intersect")])
 def test_estimates_are_near_the_truth(share, tolerance, margin, retrieval):
-    source, target, gold, known = text_with(share, 3000, seed=0, known=600)
-    estimate = calibrate(source, target, *known, margin=margin, retrieval=retrieval)
+    source, target, gold, known_pairs = text_with(share, 3000, seed=0, known_count=600)
+    estimate = calibrate(source, target, *known_pairs, margin=margin, retrieval=retrieval)
     assert 1 < len(estimate.thresholds) <= 100 and (np.diff(estimate.thresholds) > 0).all()
     assert (np.diff([estimate.recall, estimate.kept]) <= 0).all()
-    again = calibrate(source, target, *known, margin=margin, retrieval=retrieval)
+    again = calibrate(source, target, *known_pairs, margin=margin, retrieval=retrieval)
     assert np.array_equal(estimate.precision_low, again.precision_low, equal_nan=True)
     mined = mine(source, target, margin=margin, retrieval=retrieval)
     correct = (mined.source_indices == mined.target_indices) & (mined.source_indices < gold)
@@ -41,7 +41,8 @@ def test_estimates_are_near_the_truth(share, tolerance, margin, retrieval):
         if kept.sum() < 100:
             continue
         checked += 1
-        precision, recall = correct[kept].mean(), (correct & kept).sum() / gold
+        precision = correct[kept].mean()
+        recall = (correct & kept).sum() / gold
         assert estimate.recall[row] == pytest.approx(recall, abs=0.08)
         assert estimate.precision[row] == pytest.approx(precision, abs=tolerance)
         assert estimate.precision_low[row] - 0.05 <= precision <= estimate.precision_high[row] + 0.05
@@ -52,9 +53,9 @@ def test_intervals_cover():
     """The intervals at one threshold contain the true values for at least 10 of 12 texts."""
     hits = {"recall": 0, "precision": 0}
     for seed in range(12):
-        source, target, gold, known = text_with(0.4, 500, seed=seed)
-        known = [side[:100] for side in known]
-        estimate = calibrate(source, target, *known, thresholds=[1.15], seed=seed)
+        source, target, gold, (known_source, known_target) = text_with(0.4, 500, seed=seed)
+        known_pairs = (known_source[:100], known_target[:100])
+        estimate = calibrate(source, target, *known_pairs, thresholds=[1.15], seed=seed)
         mined = mine(source, target, threshold=1.15)
         correct = (mined.source_indices == mined.target_indices) & (mined.source_indices < gold)
         hits["recall"] += estimate.recall_low[0] <= correct.sum() / gold <= estimate.recall_high[0]
@@ -62,8 +63,8 @@ def test_intervals_cover():
     assert min(hits.values()) >= 10
 
 
-@pytest.mark.parametrize("known", [4, 12, 84])
-def test_estimates_are_inside_their_intervals(known):
+@pytest.mark.parametrize("known_count", [4, 12, 84])
+def test_estimates_are_inside_their_intervals(known_count):
     """``--calibrate`` printed "precision about 1.000 [0.759, 0.992]", as if the statistics were broken.
 
     The estimate came from counts, where no error among 21 distractors is an error rate of zero, and the interval from
@@ -73,9 +74,11 @@ def test_estimates_are_inside_their_intervals(known):
     for seed in range(25):
         share, noise = [(0.05, 0.3), (0.3, 0.7), (0.9, 0.5)][seed % 3]
         source, target, _, (known_source, known_target) = text_with(share, 150, seed=seed, noise=noise)
-        estimate = calibrate(source, target, known_source[:known], known_target[:known], seed=seed)
+        estimate = calibrate(source, target, known_source[:known_count], known_target[:known_count], seed=seed)
         for name in ("precision", "recall"):
-            value, low, high = (getattr(estimate, f"{name}{end}") for end in ("", "_low", "_high"))
+            value = getattr(estimate, name)
+            low = getattr(estimate, f"{name}_low")
+            high = getattr(estimate, f"{name}_high")
             inside = (low <= value) & (value <= high)
             assert (inside | np.isnan(value)).all(), (seed, name)
             assert (np.isnan(value) == np.isnan(low)).all()
@@ -96,9 +99,10 @@ def test_formula_by_hand():
 
 def test_choosing():
     def estimate(precision, recall):
-        rows, recall = np.arange(len(precision)) + 1.0, np.array(recall)
+        thresholds = np.arange(len(precision)) + 1.0
+        recall = np.array(recall)
         kept = np.where(np.isnan(precision), 0, 5)
-        return Calibration(rows, recall, recall, recall, np.array(precision), recall, recall, kept)
+        return Calibration(thresholds, recall, recall, recall, np.array(precision), recall, recall, kept)
 
     falling = estimate([0.5, 0.95, 0.9, 0.96, np.nan], [0.9, 0.8, 0.7, 0.6, 0.1])
     assert falling.with_precision(0.95) == 4.0  # not 2.0: behind it the estimate drops again
@@ -124,9 +128,10 @@ def test_stacked_matrices_read_like_their_concatenation(start, stop, rows):
 
 def test_recall_has_wilson_s_interval():
     """Brown, Cai and DasGupta 2001, with z = 1.959964 for 95 %; exactly 0 and 1 at the ends."""
-    source, target, _, known = text_with(0.5, 200, seed=5)
-    estimate = calibrate(source, target, *known, thresholds=[*np.linspace(0.8, 1.6, 9), 99.0])
-    n, z = 120, 1.959964
+    source, target, _, known_pairs = text_with(0.5, 200, seed=5)
+    estimate = calibrate(source, target, *known_pairs, thresholds=[*np.linspace(0.8, 1.6, 9), 99.0])
+    n = 120
+    z = 1.959964
     for share, *ends in zip(estimate.recall, estimate.recall_low, estimate.recall_high):
         center = (share + z**2 / (2 * n)) / (1 + z**2 / n)
         half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
@@ -152,7 +157,8 @@ def test_known_pairs_do_not_occur_in_the_text(tmp_path):
         select_known_pairs(path, [text, text])
 
 
-KNOWN, TEXT = np.eye(8, 3) + 1, np.eye(9, 3) + 1
+KNOWN = np.eye(8, 3) + 1
+TEXT = np.eye(9, 3) + 1
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,10 @@ from tests.conftest import PAIRS
 from tests.mining.test_store import contents
 
 #: 480 sentences of different lengths, with tabs.
-SENTENCES = [
-    f"{row % 7}\t" + " ".join(PAIRS[(row * 5 + part) % 8][row % 2] for part in range(row % 4 + 1)) for row in range(480)
-]
+SENTENCES = []
+for row in range(480):
+    clauses = [PAIRS[(row * 5 + number) % 8][row % 2] for number in range(row % 4 + 1)]
+    SENTENCES.append(f"{row % 7}\t{' '.join(clauses)}")
 
 
 @pytest.fixture
@@ -56,7 +57,8 @@ def test_rows_are_the_model_s_vectors(dtype: StoreDtype, model: Any, text: Path,
     store = encode(model, text, tmp_path / "s", encoding=EncodingOptions(dtype=dtype, batch_size=16), shard_rows=100)
     assert store.manifest.shards == (100, 100, 100, 100, 80)
     expected = model.encode(SENTENCES, normalize_embeddings=True)
-    np.testing.assert_allclose(store[:], expected, atol=1e-5 if dtype == "float32" else 1e-3)
+    tolerance = 1e-5 if dtype == "float32" else 1e-3
+    np.testing.assert_allclose(store[:], expected, atol=tolerance)
     exact = embed(model, SENTENCES[100:200], normalize_embeddings=True, batch_size=16).astype(dtype)
     np.testing.assert_array_equal(store[100:200], exact)
     store.check_text(SENTENCES)
@@ -82,8 +84,9 @@ def test_long_sentences_and_blank_lines_are_counted(model: Any, tmp_path: Path, 
 def test_a_full_disk(model: Any, text: Path, tmp_path: Path) -> None:
     """The kernel refuses bytes of a shard; then it has room, and the same call ends."""
     options: dict[str, Any] = {"shard_rows": 20, "encoding": EncodingOptions(batch_size=16)}
-    whole, out = encode(model, text, tmp_path / "whole", **options), tmp_path / "out"
-    size = (whole.path / "shard-000000.safetensors").stat().st_size
+    out = tmp_path / "out"
+    uninterrupted = encode(model, text, tmp_path / "whole", **options)
+    size = (uninterrupted.path / "shard-000000.safetensors").stat().st_size
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size - 1, limits[1]))
     try:
@@ -92,15 +95,17 @@ def test_a_full_disk(model: Any, text: Path, tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not list(out.glob("*"))
-    np.testing.assert_allclose(encode(model, text, out, **options)[:], whole[:], atol=1e-6)
+    np.testing.assert_allclose(encode(model, text, out, **options)[:], uninterrupted[:], atol=1e-6)
 
 
 def test_another_command_is_refused(model: Any, make_model: Callable[..., Any], text: Path, tmp_path: Path) -> None:
     """Of another text, settings or model; with overwrite, a model of the same shape replaces what is there."""
-    out, as_it_was = tmp_path / "s", text.read_text(encoding="utf-8")
+    out = tmp_path / "s"
+    as_it_was = text.read_text(encoding="utf-8")
     encode(model, text, out, shard_rows=100)
     before = contents(out)
-    changed, shorter = make_model(), make_model()
+    changed = make_model()
+    shorter = make_model()
     next(changed.parameters()).data[0, 0] += 1
     shorter.max_seq_length = 8
     others: list[tuple[Any, str, dict[str, Any], str]] = [

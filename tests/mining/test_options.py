@@ -60,10 +60,10 @@ def test_an_option_of_the_search_that_is_passed_alone(function: Any) -> None:
 
 @pytest.mark.parametrize("function", [mine_texts, plan_mining, score_texts, align_texts, encode])
 def test_an_option_of_the_encoder_that_is_passed_alone(function: Any) -> None:
-    place = r"encoding=EncodingOptions\(batch_size=\.\.\.\)"
-    with pytest.raises(TypeError, match=rf"{function.__name__}\(\) has no argument 'batch_size': pass {place}"):
+    option = r"encoding=EncodingOptions\(batch_size=\.\.\.\)"
+    with pytest.raises(TypeError, match=rf"{function.__name__}\(\) has no argument 'batch_size': pass {option}"):
         function("a", "b", batch_size=8)
-    with pytest.raises(TypeError, match=rf"has no argument 'bach_size'; did you mean {place}\?"):
+    with pytest.raises(TypeError, match=rf"has no argument 'bach_size'; did you mean {option}\?"):
         function("a", "b", bach_size=8)
 
 

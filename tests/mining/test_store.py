@@ -32,8 +32,11 @@ def vectors(rows: int = ROWS, seed: int = 0) -> np.ndarray:
 def rounded(rows: np.ndarray, dtype: str) -> np.ndarray:
     """To ``dtype`` by numpy; int8 as float32 after steps of a 127th of each row's largest."""
     if dtype == "int8":
-        steps = np.array([np.float32(max(map(abs, row))) / np.float32(127) for row in rows.tolist()], np.float32)
-        return np.array([[round(float(x / step)) * step for x in row] for row, step in zip(rows, steps)], np.float32)
+        read_rows = []
+        for row in rows:
+            step = np.float32(max(map(abs, row.tolist()))) / np.float32(127)
+            read_rows.append([round(float(x / step)) * step for x in row])
+        return np.array(read_rows, np.float32)
     return rows.astype(dtype)
 
 
@@ -75,9 +78,10 @@ KEYS = st.one_of(
 @settings(max_examples=60, deadline=None)
 @given(key=KEYS, shard_rows=st.sampled_from([1, 3, 4, 10]), dtype=st.sampled_from(DTYPES))
 def test_indexing_is_numpy_s(key: Any, shard_rows: int, dtype: str, stores: Callable[..., Any]) -> None:
-    found, expected = stores(shard_rows, dtype)[key], rounded(vectors(), dtype)[key]
-    assert found.dtype == expected.dtype and found.shape == expected.shape
-    np.testing.assert_array_equal(found, expected)
+    rows = stores(shard_rows, dtype)[key]
+    expected = rounded(vectors(), dtype)[key]
+    assert rows.dtype == expected.dtype and rows.shape == expected.shape
+    np.testing.assert_array_equal(rows, expected)
 
 
 @pytest.fixture(scope="module")
@@ -125,15 +129,15 @@ def test_a_flipped_bit_in_a_shard_is_noticed(dtype: str, tmp_path: Path) -> None
     vectors = np.random.default_rng(1).standard_normal((40, 8)).astype(np.float32)
     store = write_store(tmp_path / "store", vectors, dtype=dtype, shard_rows=16)
     path = store.path / "shard-000001.safetensors"
-    whole = path.read_bytes()
-    for place in range(0, 8 * len(whole), 97):
-        damaged = bytearray(whole)
-        damaged[place // 8] ^= 1 << place % 8
+    content = path.read_bytes()
+    for bit in range(0, 8 * len(content), 97):
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << bit % 8
         path.write_bytes(damaged)
         with pytest.raises(ValueError, match=r"shard-000001.safetensors.*write the store again") as caught:
             EmbeddingStore.open(store.path)[20:30]
         assert "\n" not in str(caught.value)
-    path.write_bytes(whole)
+    path.write_bytes(content)
     np.testing.assert_array_equal(EmbeddingStore.open(store.path)[:], store[:])
     # Another shard of the same shape, as by a mistake in copying.
     path.write_bytes((store.path / "shard-000000.safetensors").read_bytes())
@@ -155,7 +159,8 @@ def write(folder: Path, *, stop: bool = False, text: TextSummary = TEXT, **optio
     def shards(start: int) -> Any:
         nonlocal before
         before = start // 2
-        for number in range(before, 2 if stop else 5):
+        end = 2 if stop else 5
+        for number in range(before, end):
             yield vectors()[2 * number : 2 * number + 2]
         if stop:
             raise Stop
@@ -256,11 +261,12 @@ def test_what_is_there_is_not_replaced_unasked(store: EmbeddingStore, tmp_path: 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_search_is_exact_among_what_is_read(dtype: str, stores: Callable[..., EmbeddingStore]) -> None:
-    store, other = stores(3, dtype), vectors(7, seed=1)
-    whole = find_neighbors(np.asarray(store, np.float64), other, k=2)
-    for found, expected in zip(find_neighbors(store, other, k=2), whole):
-        np.testing.assert_array_equal(found.indices, expected.indices)
-        np.testing.assert_allclose(found.similarities, expected.similarities, rtol=0, atol=1e-6)
+    store = stores(3, dtype)
+    other = vectors(7, seed=1)
+    in_memory = find_neighbors(np.asarray(store, np.float64), other, k=2)
+    for neighbors, expected in zip(find_neighbors(store, other, k=2), in_memory):
+        np.testing.assert_array_equal(neighbors.indices, expected.indices)
+        np.testing.assert_allclose(neighbors.similarities, expected.similarities, rtol=0, atol=1e-6)
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")

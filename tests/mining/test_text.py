@@ -79,7 +79,8 @@ def test_rows_by_number_and_in_turn_agree(
 
 def test_bucc_and_jsonl_hold_the_same_sentences(tmp_path: Path) -> None:
     r"""A tab is kept by both; a line feed only fits JSON."""
-    bucc, jsonl = tmp_path / "de", tmp_path / "de.jsonl"
+    bucc = tmp_path / "de"
+    jsonl = tmp_path / "de.jsonl"
     bucc.write_bytes("".join(f"de-{row}\t{text}\n" for row, text in enumerate(SENTENCES)).encode())
     jsonl.write_text("\n".join(json.dumps({"id": f"de-{row}", "text": text}) for row, text in enumerate(SENTENCES)))
     text = MiningText(jsonl, format="jsonl")
@@ -147,7 +148,8 @@ def test_many_faults_are_counted_not_gathered_without_end(tmp_path: Path) -> Non
 
 def test_a_large_file_is_read_in_little_memory(tmp_path: Path, peak_growth: Callable[[Callable[[], Any]], int]) -> None:
     """32 MB of text; lines that straddle the blocks they are found in."""
-    path, rows = tmp_path / "text.txt.gz", 20_000
+    path = tmp_path / "text.txt.gz"
+    rows = 20_000
     lines = [f"{row} " + "wort " * (row % 640) for row in range(rows)]
     path.write_bytes(gzip.compress("\n".join(lines).encode(), 1))
 

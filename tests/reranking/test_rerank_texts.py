@@ -29,11 +29,12 @@ def test_the_order_is_that_of_sentence_transformers(model: Any, queries: Path, p
     texts = [other for other, _ in PAIRS]
     assert len(rows) == report.counts["passages"] == 64 and report.counts["queries"] == 8
     for number, (_, question) in enumerate(PAIRS):
-        own = rows[8 * number : 8 * number + 8]
+        hits = rows[8 * number : 8 * number + 8]
         expected = model.rank(question, texts)
-        assert [row["passage_id"] for row in own] == [f"p{row['corpus_id']}" for row in expected]
-        assert [row["score"] for row in own] == pytest.approx([row["score"] for row in expected], abs=1e-5)
-        assert [row["rank"] for row in own] == list(range(1, 9)) and {row["query_id"] for row in own} == {f"q{number}"}
+        assert [hit["passage_id"] for hit in hits] == [f"p{row['corpus_id']}" for row in expected]
+        assert [hit["score"] for hit in hits] == pytest.approx([row["score"] for row in expected], abs=1e-5)
+        assert [hit["rank"] for hit in hits] == list(range(1, 9))
+        assert {hit["query_id"] for hit in hits} == {f"q{number}"}
     named = {row["passage_id"]: (row["language"], row["text"]) for row in rows}
     assert named["p2"] == (LANGUAGES[2], PAIRS[2][0]) and named["p7"] == (None, PAIRS[7][0])
     assert not (tmp_path / "out" / "ranked.jsonl.work").exists()
@@ -46,8 +47,8 @@ def test_a_first_stage(model: Any, queries: Path, passages: Path, tmp_path: Path
     run = ["q1 Q0 p3 1 9.5 bm25", "q1 Q0 p0 2 9.1 bm25", "q5 Q0 p5 1 3 bm25", "q1 Q0 p3 3 1 bm25"]
     first = write(tmp_path / "first.trec", run)
     report = rerank_texts(model, queries, passages, tmp_path / "ranked.jsonl", candidates=first)
-    found = [(row["query_id"], row["passage_id"]) for row in read(tmp_path / "ranked.jsonl")]
-    assert sorted(found) == [("q1", "p0"), ("q1", "p3"), ("q5", "p5")]
+    ranked = [(row["query_id"], row["passage_id"]) for row in read(tmp_path / "ranked.jsonl")]
+    assert sorted(ranked) == [("q1", "p0"), ("q1", "p3"), ("q5", "p5")]
     assert report.counts == {**NONE, "queries": 8, "passages": 3, "without_candidates": 6}
     assert report.lines() == ["6 queries without candidates, skipped"]
 
@@ -69,9 +70,9 @@ def test_tsv_gzip_and_titles(model: Any, tmp_path: Path) -> None:
 
 def test_long_texts_are_counted(model: Any, tmp_path: Path) -> None:
     long = " ".join(english for _, english in PAIRS)
-    asked = write(tmp_path / "q.jsonl", [json.dumps({"id": len(text), "text": text}) for text in ("Who?", long)])
-    found = write(tmp_path / "p.jsonl", [json.dumps({"id": 1, "text": text}) for text in (long,)])
-    report = rerank_texts(model, asked, found, tmp_path / "ranked.jsonl")
+    queries = write(tmp_path / "q.jsonl", [json.dumps({"id": len(text), "text": text}) for text in ("Who?", long)])
+    passages = write(tmp_path / "p.jsonl", [json.dumps({"id": 1, "text": long})])
+    report = rerank_texts(model, queries, passages, tmp_path / "ranked.jsonl")
     assert report.counts == {**NONE, "queries": 2, "passages": 1, "long_queries": 1, "cut_passages": 1}
     assert report.lines() == ["1 queries too long for the model, skipped", "1 passages cut to the model's length"]
 
@@ -129,9 +130,13 @@ def test_what_is_done_is_not_done_again(
 ) -> None:
     """Interrupted in its third group of queries; then with other options; then with the same."""
     monkeypatch.setattr(module, "_PAIRS_PER_STEP", 16)
-    out, stream, work = tmp_path / "ranked.jsonl", io.BytesIO(), tmp_path / "work"
+    out = tmp_path / "ranked.jsonl"
+    work = tmp_path / "work"
+    stream = io.BytesIO()
     rerank_texts(model, queries, passages, stream)
-    whole, rank, groups = [json.loads(line) for line in stream.getvalue().splitlines()], module._rank, []
+    uninterrupted = [json.loads(line) for line in stream.getvalue().splitlines()]
+    rank = module._rank
+    groups: list[int] = []
 
     def stopping(*arguments: Any) -> Any:
         groups.append(arguments[-1].start)
@@ -148,9 +153,9 @@ def test_what_is_done_is_not_done_again(
     report = rerank_texts(model, queries, passages, out, work=work)
     assert groups == [0, 2, 4, 4, 6] and work.exists()
     assert report.counts == {**NONE, "queries": 8, "passages": 64}
-    for found, expected in zip(read(out), whole, strict=True):
-        assert found.pop("score") == pytest.approx(expected.pop("score"), abs=1e-6)
-        assert found == expected
+    for row, expected in zip(read(out), uninterrupted, strict=True):
+        assert row.pop("score") == pytest.approx(expected.pop("score"), abs=1e-6)
+        assert row == expected
 
 
 def test_the_command(

@@ -43,29 +43,30 @@ def test_nearest_rows_are_those_of_a_full_search(monkeypatch: pytest.MonkeyPatch
 
 
 def test_cosines_alone(saved_encoder: Path, store: Path, passages: Path, caplog: pytest.LogCaptureFixture) -> None:
-    found = search_texts(QUERIES, str(saved_encoder), store, passages)
+    results = search_texts(QUERIES, str(saved_encoder), store, passages)
     model = SentenceTransformer(str(saved_encoder), device="cpu")
-    cosines = model.similarity(*(model.encode(texts) for texts in (QUERIES, [other for other, _ in PAIRS]))).numpy()
-    for hits, row in zip(found, cosines):
-        assert [hit.passage_id for hit in hits] == [f"p{place}" for place in np.argsort(-row)]
+    passage_texts = [passage for passage, _ in PAIRS]
+    cosines = model.similarity(model.encode(QUERIES), model.encode(passage_texts)).numpy()
+    for hits, row in zip(results, cosines):
+        assert [hit.passage_id for hit in hits] == [f"p{number}" for number in np.argsort(-row)]
         assert [hit.cosine for hit in hits] == pytest.approx(sorted(row, reverse=True), abs=1e-5)
         assert all(hit.score == hit.cosine for hit in hits) and [hit.rank for hit in hits] == list(range(1, 9))
     assert not caplog.messages
     search_texts([f"{QUERIES[0]} " * 99], str(saved_encoder), store, passages)
     assert "1 of 1 sentences are longer" in caplog.text
     np.save(store.with_suffix(".npy"), EmbeddingStore.open(store)[:])
-    assert search_texts(QUERIES, str(saved_encoder), store.with_suffix(".npy"), passages) == found
-    for hits in found:
+    assert search_texts(QUERIES, str(saved_encoder), store.with_suffix(".npy"), passages) == results
+    for hits in results:
         for hit in hits:  # languages are those of the file, or identified
-            place = int(hit.passage_id[1:])
-            assert hit.identified == (place == 7) and hit.language == LANGUAGES[place]
+            number = int(hit.passage_id[1:])
+            assert hit.identified == (number == 7) and hit.language == LANGUAGES[number]
 
 
 def test_then_the_cross_encoder(saved_encoder: Path, saved_cross_encoder: Path, store: Path, passages: Path) -> None:
     model = CrossEncoder(str(saved_cross_encoder), device="cpu")
     first = search_texts(QUERIES, str(saved_encoder), store, passages, top_k=4)
-    found = search_texts(QUERIES, str(saved_encoder), store, passages, reranker=model, candidates=4, top_k=3)
-    for query, hits, candidates in zip(QUERIES, found, first):
+    results = search_texts(QUERIES, str(saved_encoder), store, passages, reranker=model, candidates=4, top_k=3)
+    for query, hits, candidates in zip(QUERIES, results, first):
         expected = model.rank(query, [hit.text for hit in candidates], top_k=3)
         assert [hit.passage_id for hit in hits] == [candidates[row["corpus_id"]].passage_id for row in expected]
         assert [hit.score for hit in hits] == pytest.approx([row["score"] for row in expected], abs=1e-5)
@@ -95,11 +96,12 @@ def test_the_command(
     words += ["--reranker", str(saved_cross_encoder), "--top-k", "2", "--device", "cpu"]
     assert main([*words, "--json", "-"]) == 0
     captured = capsys.readouterr()
-    found, printed = json.loads(captured.out)["search"], captured.err.splitlines()[-1]
-    assert [(each["query"], len(each["hits"])) for each in found] == [(query, 2) for query in QUERIES]
+    results = json.loads(captured.out)["search"]
+    printed = captured.err.splitlines()[-1]
+    assert [(result["query"], len(result["hits"])) for result in results] == [(query, 2) for query in QUERIES]
     assert main([*words, "--max-candidates", "8"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == QUERIES[0] and lines[3] == QUERIES[1] and len(lines) == 6
-    hit, first = found[0]["hits"][0], lines[1].split()
+    hit, first = results[0]["hits"][0], lines[1].split()
     assert first[0] == "1" and first[2].rstrip("?") == hit["language"] and first[3] == hit["passage_id"]
     assert printed == lines[-1]

@@ -106,8 +106,10 @@ def test_each_side_takes_the_mean_of_its_language(
 
 def test_own_and_joint_means_are_not_mixed(texts: dict[str, Path], model: str) -> None:
     """With one language named, both sides take the joint mean, as with none."""
-    one, report = mined(texts, model=model, filters=FilterOptions(source_language="de", disable=["all"]))
-    assert one == mined(texts, model=model, filters=OFF)[0] and "|center:" not in report.signature
+    one_language = FilterOptions(source_language="de", disable=["all"])
+    pairs, report = mined(texts, model=model, filters=one_language)
+    pairs_without_languages, _ = mined(texts, model=model, filters=OFF)
+    assert pairs == pairs_without_languages and "|center:" not in report.signature
 
 
 def test_the_commands_take_the_languages(
@@ -116,21 +118,23 @@ def test_the_commands_take_the_languages(
     named = ["--source-language", "de", "--target-language", "en"]
     assert main(["encode", model, str(texts["source"]), "--out", str(tmp_path / "s"), "--language", "de"]) == 0
     np.testing.assert_array_equal(EmbeddingStore.open(tmp_path / "s")[:], EmbeddingStore.open(stores["source"])[:])
-    files, out = list(map(str, texts.values())), tmp_path / "pairs.tsv"
+    files = list(map(str, texts.values()))
+    out = tmp_path / "pairs.tsv"
     assert main(["mine", *files, "--model", model, *named, "--disable-filter", "all", "--out", str(out)]) == 0
     assert out.read_bytes() == mined(texts, **given(stores), filters=OFF)[0]
     assert "text is centered by the mean of its language: source de, target en" in capsys.readouterr().err
 
 
 def test_pairs_are_scored_so_by_the_languages_of_their_file(model: str, tmp_path: Path) -> None:
-    path, scored = write(tmp_path / "pairs.tsv", list(map("\t".join, zip(TEXTS.source, TEXTS.target)))), []
-    for pairs, filters, way in (
+    path = write(tmp_path / "pairs.tsv", list(map("\t".join, zip(TEXTS.source, TEXTS.target))))
+    scored = []
+    for pairs, filters, centering in (
         (f"de-en={path}", None, "|center:language|"),
         (path, NAMED, "|center:language|"),
         (path, OFF, ""),
     ):
         out = io.BytesIO()
-        assert way in score_texts(pairs, out, model=model, filters=filters).signature
+        assert centering in score_texts(pairs, out, model=model, filters=filters).signature
         scored.append([line.split(b"\t")[0] for line in out.getvalue().splitlines()])
     assert scored[0] == scored[1] != scored[2]
 
@@ -139,11 +143,11 @@ def test_thresholds_hold_for_the_way_to_center(
     model: str, texts: dict[str, Path], stores: dict[str, Path], tmp_path: Path
 ) -> None:
     """One found by evaluation or calibration by language is taken by mining so, and not by the joint mean."""
-    more = mining_phrases("de", "en", split="train", size=60, gold=20)
-    known = write(tmp_path / "known.tsv", [f"{text}\t{text}" for text in more.target])
-    _, report = mined(texts, model=model, filters=NAMED, calibrate_with=known)
+    other_texts = mining_phrases("de", "en", split="train", size=60, gold=20)
+    known_pairs = write(tmp_path / "known.tsv", [f"{text}\t{text}" for text in other_texts.target])
+    _, report = mined(texts, model=model, filters=NAMED, calibrate_with=known_pairs)
     assert report.calibration.options == {"center": "language"}
-    again = mined(texts, **given(stores), model=model, filters=NAMED, calibrate_with=known)[1]
+    again = mined(texts, **given(stores), model=model, filters=NAMED, calibrate_with=known_pairs)[1]
     assert again.calibration == report.calibration
     folder = shutil.copytree(model, tmp_path / "model")
     evaluator = BuccEvaluator({"de-en": (TEXTS.source, TEXTS.target, TEXTS.gold)}, threshold=1.01)

@@ -11,6 +11,7 @@ from st_xling.data import load_pairs
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.evaluation.alignment import document_scores, evaluate_groups, read_groups
 from st_xling.mining import FilterOptions, align_texts, pair_documents, split_sentences
+from st_xling.utils.options import AlignmentFormat
 from st_xling.utils.text import ParallelTextError
 
 UNFILTERED = FilterOptions(disable=["all"], source_language="de", target_language="en")
@@ -20,7 +21,8 @@ UNFILTERED = FilterOptions(disable=["all"], source_language="de", target_languag
 def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A document of 12 lines with a blank one, and one of 11 in which two are joined."""
     rows = parallel_phrases("de", "en", size=12, seed=1)
-    german, english = list(rows["source"]), list(rows["target"])
+    german = list(rows["source"])
+    english = list(rows["target"])
     folder = tmp_path_factory.mktemp("documents")
     (folder / "book.de").write_text("\n".join([*german[:6], "", *german[6:]]) + "\n", encoding="utf-8")
     english[2:4] = [f"{english[2]} {english[3]}"]
@@ -33,11 +35,13 @@ def lines(path: Path) -> list[str]:
 
 
 def test_every_format_has_the_same_pairs(files: tuple[Path, Path], model: Any, tmp_path: Path) -> None:
-    tsv, jsonl, tmx, groups = (tmp_path / f"pairs.{format}" for format in ("tsv", "jsonl", "tmx", "vecalign"))
-    for out in (tsv, jsonl, tmx, groups):
-        report = align_texts(
-            [files], out, model=model, max_size=4, filters=UNFILTERED, format="vecalign" if out == groups else None
-        )
+    tsv = tmp_path / "pairs.tsv"
+    jsonl = tmp_path / "pairs.jsonl"
+    tmx = tmp_path / "pairs.tmx"
+    vecalign = tmp_path / "pairs.vecalign"
+    for out in (tsv, jsonl, tmx, vecalign):
+        format: AlignmentFormat | None = "vecalign" if out == vecalign else None
+        report = align_texts([files], out, model=model, max_size=4, filters=UNFILTERED, format=format)
         assert report.pairs > 3 and report.rows == {"source": 12, "target": 11}
         assert not list(tmp_path.glob("*.work"))
     cells = [line.split("\t") for line in lines(tsv)[1:]]
@@ -45,16 +49,22 @@ def test_every_format_has_the_same_pairs(files: tuple[Path, Path], model: Any, t
     assert [(float(cell[0]), cell[1].split(","), cell[3]) for cell in cells] == [
         (record["score"], record["source_ids"], record["source"]) for record in records
     ]
-    text = lines(files[0])
-    assert all(" ".join(text[int(row) - 1] for row in record["source_ids"]) == record["source"] for record in records)
+    source_lines = lines(files[0])
+    for record in records:
+        assert record["source"] == " ".join(source_lines[int(row) - 1] for row in record["source_ids"])
     for out in (tsv, tmx):
         read = load_pairs(out)
         assert [list(pair) for pair in zip(read["source"], read["target"])] == [cell[3:5] for cell in cells]
-    found = read_groups(groups)
-    assert [([str(row + 1) for row in source]) for source, target in found if source and target] == [
-        record["source_ids"] for record in records
-    ]
-    assert sorted(row for source, _ in found for row in source) == [row for row in range(13) if row != 6]
+    groups = read_groups(vecalign)
+    matched_ids = []
+    source_rows: list[int] = []
+    for source, target in groups:
+        source_rows += source
+        if source and target:
+            matched_ids.append([str(row + 1) for row in source])
+    assert matched_ids == [record["source_ids"] for record in records]
+    # Also sentences without a partner, but not the blank line.
+    assert sorted(source_rows) == [row for row in range(13) if row != 6]
 
 
 def test_documents_of_wrapped_paragraphs_are_split_into_sentences(model: Any, tmp_path: Path) -> None:
@@ -64,7 +74,7 @@ def test_documents_of_wrapped_paragraphs_are_split_into_sentences(model: Any, tm
         paragraphs = [" ".join(sentences[start : start + 3]) for start in range(0, 9, 3)]
         text = "\n\n".join(textwrap.fill(paragraph, 30) for paragraph in paragraphs)
         (tmp_path / f"book.{language}").write_text(text + "\n", encoding="utf-8")
-        expected = [line for start in range(0, 9, 3) for line in ([""] if start else []) + sentences[start : start + 3]]
+        expected = [*sentences[:3], "", *sentences[3:6], "", *sentences[6:]]
         assert split_sentences(text, language) == expected
         (tmp_path / f"lines.{language}").write_text("\n".join(expected) + "\n", encoding="utf-8")
     options = {"model": model, "filters": UNFILTERED}
@@ -90,10 +100,10 @@ def test_documents_of_folders_are_paired_by_name(tmp_path: Path) -> None:
     for name in ("de/1.de.txt", "de/b/2_de.gz", "de/3.txt", "fr/1.fr.txt", "fr/b/2_fr.gz", "fr/4.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    pairs, alone = pair_documents(tmp_path / "de", tmp_path / "fr")
-    names = [(Path(one).name, Path(other).name) for one, other in pairs]
+    pairs, without_partner = pair_documents(tmp_path / "de", tmp_path / "fr")
+    names = [(Path(source).name, Path(target).name) for source, target in pairs]
     assert names == [("1.de.txt", "1.fr.txt"), ("2_de.gz", "2_fr.gz")]
-    assert [Path(file).name for file in alone] == ["3.txt", "4.txt"]
+    assert [Path(file).name for file in without_partner] == ["3.txt", "4.txt"]
     with pytest.raises(ValueError, match="same names"):
         pair_documents(tmp_path / "de" / "b", tmp_path / "fr" / "b" / "..")
 
@@ -120,18 +130,20 @@ def test_what_is_refused(files: tuple[Path, Path], model: Any, tmp_path: Path) -
 
 
 def test_gold(tmp_path: Path) -> None:
-    found, gold = tmp_path / "found", tmp_path / "gold"
-    found.write_text("[0]:[0]:0.1\n[1]:[1, 2]:0.2\n[2]:[]:0\n[]:[3]:0\n", encoding="utf-8")
+    aligned = tmp_path / "found"
+    gold = tmp_path / "gold"
+    aligned.write_text("[0]:[0]:0.1\n[1]:[1, 2]:0.2\n[2]:[]:0\n[]:[3]:0\n", encoding="utf-8")
     gold.write_text("[0]:[0]\n[1, 2]:[1]\n[]:[2]\n[]:[3]\n", encoding="utf-8")
-    result = evaluate_groups([found], [gold])
-    strict, lax = ([*result.metrics[kind].values()] for kind in ("strict", "lax"))
+    result = evaluate_groups([aligned], [gold])
+    strict = [*result.metrics["strict"].values()]
+    lax = [*result.metrics["lax"].values()]
     # Found 4, of them [0]:[0] and []:[3] in gold, and [1]:[1, 2] shares a link; 2 pairs in gold.
     assert strict == pytest.approx([2 / 4, 1 / 2, 1 / 2]) and lax == pytest.approx([3 / 4, 1, 6 / 7])
     assert result.signature.startswith("documents|groups:found@")
     assert set(document_scores([read_groups(gold)], [read_groups(gold)])["strict"].values()) == {1}
     gold.write_text("[0]:[4]\n", encoding="utf-8")
     with pytest.raises(ParallelTextError, match=r"gold: \[0\]:\[4\] names a target line beyond .* has 4"):
-        evaluate_groups([found], [gold])
+        evaluate_groups([aligned], [gold])
     gold.write_text("\n0 0\n", encoding="utf-8")
     with pytest.raises(ParallelTextError, match="gold:2: "):
         read_groups(gold)

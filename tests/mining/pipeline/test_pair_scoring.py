@@ -40,7 +40,8 @@ def vectors(model: Any, side: int, pairs: list[tuple[str, str]]) -> np.ndarray:
 
 @pytest.mark.parametrize(("k", "margin"), [(4, "ratio"), (2, "distance")])
 def test_equals_score_pairs(k: int, margin: str, model: Any, tmp_path: Path) -> None:
-    path, out = write(tmp_path / "pairs.tsv", ["\t".join(pair) for pair in PAIRS]), tmp_path / "deep" / "scored.tsv"
+    path = write(tmp_path / "pairs.tsv", ["\t".join(pair) for pair in PAIRS])
+    out = tmp_path / "deep" / "scored.tsv"
     report = score_texts(path, out, model=model, search=SearchOptions(k=k, margin=margin))
     expected = score_pairs(vectors(model, 0, PAIRS), vectors(model, 1, PAIRS), k=k, margin=margin)
     assert scores(out) == expected.tolist()
@@ -53,7 +54,8 @@ def test_equals_score_pairs(k: int, margin: str, model: Any, tmp_path: Path) -> 
 
 def test_a_line_that_is_there_often_scores_as_if_it_were_there_once(model: Any, tmp_path: Path) -> None:
     often = [*PAIRS[:60], *[PAIRS[7]] * 9, *PAIRS[60:]]
-    path, out = write(tmp_path / "pairs.tsv", ["\t".join(pair) for pair in often]), tmp_path / "o"
+    path = write(tmp_path / "pairs.tsv", ["\t".join(pair) for pair in often])
+    out = tmp_path / "o"
     score_texts(path, out, model=model)
     expected = score_pairs(vectors(model, 0, PAIRS), vectors(model, 1, PAIRS)).tolist()
     assert scores(out) == pytest.approx([*expected[:60], *[expected[7]] * 9, *expected[60:]], rel=1e-6)
@@ -76,12 +78,12 @@ def test_columns_threshold_forms(model: Any, tmp_path: Path) -> None:
     path = tmp_path / "pairs.gz"
     path.write_bytes(gzip.compress("".join(f"{line}\r\n" for line in lines).encode()))
     score_texts(f"{path}?columns=3,1", tmp_path / "all", model=model)
-    found = scores(tmp_path / "all")
-    threshold = sorted(found)[50]
+    all_scores = scores(tmp_path / "all")
+    threshold = sorted(all_scores)[50]
     report = score_texts(f"{path}?columns=3,1", tmp_path / "some", model=model, threshold=threshold)
-    whole = read_cells(tmp_path / "all")
-    assert [cells[1:] for cells in whole] == [[str(row)] * 2 + list(pair) for row, pair in enumerate(PAIRS, 1)]
-    expected = [cells for cells, score in zip(whole, found) if score >= threshold]
+    all_cells = read_cells(tmp_path / "all")
+    assert [cells[1:] for cells in all_cells] == [[str(row)] * 2 + list(pair) for row, pair in enumerate(PAIRS, 1)]
+    expected = [cells for cells, score in zip(all_cells, all_scores) if score >= threshold]
     assert read_cells(tmp_path / "some") == expected
     assert report.below == 50 and report.kept == len(expected) == 100
 
@@ -113,9 +115,10 @@ def test_faulty_lines_go_to_the_rejects(model: Any, tmp_path: Path) -> None:
     filtered = [("Gleicher Satz hier.", "Gleicher Satz hier."), ("Es sind 5.", "There are 7.")]
     sound = ["\t".join(pair).encode() for pair in [*PAIRS[:50], *filtered, *PAIRS[50:]]]
     lines = list(sound)
-    for place, (line, _, _) in enumerate(FAULTS):
-        lines.insert(20 * place, line)
-    noisy, clean = tmp_path / "noisy.tsv", tmp_path / "clean.tsv"
+    for number, (line, _, _) in enumerate(FAULTS):
+        lines.insert(20 * number, line)
+    noisy = tmp_path / "noisy.tsv"
+    clean = tmp_path / "clean.tsv"
     noisy.write_bytes(b"\n".join(lines))
     clean.write_bytes(b"\n".join(sound))
     filters = FilterOptions(limits={"copy": 1.0}, disable=["length_ratio"])
@@ -128,22 +131,22 @@ def test_faulty_lines_go_to_the_rejects(model: Any, tmp_path: Path) -> None:
     described = ", ".join(f"{count} {reason}" for reason, count in faults.items())
     assert f"skipped as faulty: {described}" in report.lines()
     assert report.rejected == other.rejected == {"copy": 1, "numbers": 1} and report.kept == len(PAIRS)
-    found = records(tmp_path / "deep" / "rejects.jsonl")
-    for place, ((_, reason, detail), record) in enumerate(zip(FAULTS, found)):
+    rejects = records(tmp_path / "deep" / "rejects.jsonl")
+    for number, ((_, reason, detail), record) in enumerate(zip(FAULTS, rejects)):
         assert record["reason"] == reason and detail in str(record["value"])
-        assert record["source_ids"] == record["target_ids"] == [str(20 * place + 1)]
+        assert record["source_ids"] == record["target_ids"] == [str(20 * number + 1)]
         assert record["score"] is record["source"] is record["target"] is None
-    rest = found[len(FAULTS) :]
-    numbers = [lines.index(b"\t".join(text.encode() for text in pair)) + 1 for pair in filtered]
-    assert [(line["reason"], line["source_ids"]) for line in rest] == [
-        ("copy", [str(numbers[0])]),
-        ("numbers", [str(numbers[1])]),
+    rejected_pairs = rejects[len(FAULTS) :]
+    line_numbers = [lines.index("\t".join(pair).encode()) + 1 for pair in filtered]
+    assert [(line["reason"], line["source_ids"]) for line in rejected_pairs] == [
+        ("copy", [str(line_numbers[0])]),
+        ("numbers", [str(line_numbers[1])]),
     ]
     assert records(tmp_path / "c.jsonl")[0]["source_ids"] == ["51"]
 
 
 def test_faults_of_other_kinds_of_files(model: Any, tmp_path: Path) -> None:
-    good = [json.dumps({"source": one, "target": other}) for one, other in PAIRS[:30]]
+    good = [json.dumps({"source": source, "target": target}) for source, target in PAIRS[:30]]
     bad = ["{", '["a"]', '{"source": "x"}', '{"source": 3, "target": "x"}', '{"source": "\\ud800", "target": "x"}']
     path = write(tmp_path / "p.jsonl", [*good[:10], *bad, *good[10:]])
     assert score_texts(path, tmp_path / "o", model=model, rejects=tmp_path / "r").pairs == 30
@@ -159,30 +162,35 @@ def test_faults_of_other_kinds_of_files(model: Any, tmp_path: Path) -> None:
 def test_it_reads_what_train_reads(model: Any, tmp_path: Path) -> None:
     """The same scores of the same pairs, however they are kept."""
     pairs = [*PAIRS[:40], ("Tab\tund \\", 'a, "b"\tc')]  # some text is none of TSV's
-    rows = [json.dumps({"id": row, "source": one, "target": other}) for row, (one, other) in enumerate(pairs)]
-    quoted = [",".join('"' + text.replace('"', '""') + '"' for text in pair) for pair in [("src", "tgt"), *pairs]]
+    rows = []
+    csv_lines = ['"src","tgt"']
+    for number, (source, target) in enumerate(pairs):
+        rows.append(json.dumps({"id": number, "source": source, "target": target}))
+        quoted = [text.replace('"', '""') for text in (source, target)]
+        csv_lines.append('"{}","{}"'.format(*quoted))
     (tmp_path / "p.jsonl.gz").write_bytes(gzip.compress("\n".join(rows).encode()))
-    write(tmp_path / "p.csv", quoted)
+    write(tmp_path / "p.csv", csv_lines)
     pair_dataset((*pair, "de", "en") for pair in pairs).to_parquet(tmp_path / "p.parquet")
     sides = []
     for side, code in enumerate(("de", "en")):
         sides.append(tmp_path / f"p.{code}.xz")
         sides[-1].write_bytes(lzma.compress("\n".join(pair[side] for pair in pairs).encode()))
     specs = ["p.jsonl.gz", "p.csv", "p.parquet", "p", "p.jsonl.gz?columns=source,target"]
-    found = []
+    scores_by_spec = []
     for spec in [f"de-en={sides[0]},{sides[1]}", *(str(tmp_path / spec) for spec in specs)]:
         report = score_texts(spec, tmp_path / "o", model=model)
         assert report.pairs == 41 and texts(tmp_path / "o") == [list(pair) for pair in pairs]
-        found.append(scores(tmp_path / "o"))
-        assert len(found) > 1 or "|pairs:p.de.xz,p.en.xz@" in report.signature
-    assert found == found[:1] * 6
+        scores_by_spec.append(scores(tmp_path / "o"))
+        assert len(scores_by_spec) > 1 or "|pairs:p.de.xz,p.en.xz@" in report.signature
+    assert scores_by_spec == scores_by_spec[:1] * 6
 
 
 def test_the_languages_of_the_corpus_are_those_of_the_filter(model: Any, tmp_path: Path) -> None:
     french = "Les enfants mangent des pommes rouges dans le jardin.\tThey eat the red apples of the garden."
     path = write(tmp_path / "pairs.tsv", [*("\t".join(pair) for pair in PAIRS[:40]), french])
-    for spec, more in ((f"de-en={path}", {}), (str(path), {}), (f"de-en={path}", {"target_language": "en"})):
-        assert score_texts(spec, tmp_path / "o", model=model, filters=FilterOptions(**more)).rejected == {"language": 1}
+    for spec, target_language in ((f"de-en={path}", None), (str(path), None), (f"de-en={path}", "en")):
+        filters = FilterOptions(target_language=target_language)
+        assert score_texts(spec, tmp_path / "o", model=model, filters=filters).rejected == {"language": 1}
 
 
 def test_stores_with_a_row_a_line(tmp_path: Path) -> None:
@@ -215,7 +223,7 @@ def test_what_cannot_be(model: Any, tmp_path: Path) -> None:
         path.write_text(content)
         with pytest.raises((ValueError, FileNotFoundError), match=message):
             score_texts(**{"pairs": path, "out": tmp_path / "o", "model": model, **options})
-        assert [one.name for one in tmp_path.iterdir()] == ["pairs.tsv"]
+        assert [file.name for file in tmp_path.iterdir()] == ["pairs.tsv"]
 
 
 def test_text_stays_on_the_disk(tmp_path: Path, peak_growth: Callable[[Callable[[], Any]], int]) -> None:

@@ -31,6 +31,15 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return write(tmp_path / "a.de", TEXTS.source), write(tmp_path / "a.en", TEXTS.target)
 
 
+def read_records(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def scores_by_pair(path: Path) -> dict[tuple[str, ...], float]:
+    """Score of each pair by its ids and texts."""
+    return {tuple(row[1:5]): float(row[0]) for row in read_cells(path, "margin")}
+
+
 def test_order_threshold_and_rejects(model, reranker, files, tmp_path):
     plain = mine_texts(*files, tmp_path / "plain", model=model, filters=OFF)
     report = mine_texts(*files, tmp_path / "again", model=model, filters=OFF, rescore=reranker)
@@ -46,13 +55,11 @@ def test_order_threshold_and_rejects(model, reranker, files, tmp_path):
 
     options = {"rescore": reranker, "rescore_threshold": scores[9], "rejects": tmp_path / "rejects"}
     report = mine_texts(*files, tmp_path / "some.jsonl", model=model, filters=OFF, **options)
-    best, removed = (
-        [json.loads(line) for line in (tmp_path / name).read_text(encoding="utf-8").splitlines()]
-        for name in ("some.jsonl", "rejects")
-    )
+    best = read_records(tmp_path / "some.jsonl")
+    removed = read_records(tmp_path / "rejects")
     assert [(row["score"], row["margin"]) for row in best] == [(float(row[0]), float(row[5])) for row in rows[:10]]
     assert list(best[0]) == ["score", "source_ids", "target_ids", "source", "target", "margin", "threshold"]
-    assert [(one["reason"], one["value"], one["score"], one["source"]) for one in removed] == [
+    assert [(reject["reason"], reject["value"], reject["score"], reject["source"]) for reject in removed] == [
         ("rescore", float(row[0]), float(row[5]), row[3]) for row in rows[10:]
     ]
     assert report.rejected == {"rescore": len(rows) - 10} and f"|rescore_threshold:{scores[9]:g}|" in report.signature
@@ -62,7 +69,8 @@ def test_order_threshold_and_rejects(model, reranker, files, tmp_path):
 def test_resumes_after_an_interruption(model, reranker, files, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_PAIRS_PER_STEP", 16)
     mine_texts(*files, tmp_path / "whole", model=model, filters=OFF, rescore=reranker)
-    score, calls = PairScorer.score, []
+    score = PairScorer.score
+    calls: list[int] = []
 
     def counted(self: PairScorer, pairs: Any, **options: Any) -> np.ndarray:
         calls.append(len(pairs))
@@ -75,11 +83,9 @@ def test_resumes_after_an_interruption(model, reranker, files, tmp_path, monkeyp
         mine_texts(*files, tmp_path / "pairs", model=model, filters=OFF, rescore=reranker)
     assert not (tmp_path / "pairs").exists()
     mine_texts(*files, tmp_path / "pairs", model=model, filters=OFF, rescore=reranker)
-    whole, found = (
-        {tuple(row[1:5]): float(row[0]) for row in read_cells(tmp_path / name, "margin")} for name in ("whole", "pairs")
-    )
-    assert found == pytest.approx(whole, abs=1e-6)
-    assert sum(calls) == len(whole) + 16  # the chunk that was interrupted, twice; those before it, once
+    uninterrupted = scores_by_pair(tmp_path / "whole")
+    assert scores_by_pair(tmp_path / "pairs") == pytest.approx(uninterrupted, abs=1e-6)
+    assert sum(calls) == len(uninterrupted) + 16  # the chunk that was interrupted, twice; those before it, once
 
 
 @pytest.mark.parametrize("damage", [slice(-40), slice(0), slice(1, None)])
@@ -87,11 +93,11 @@ def test_damaged_scores_are_computed_again(damage, model, reranker, files, tmp_p
     """A work folder whose last file the disk had lost half of ended in an EOFError that named no file."""
     options = {"model": model, "filters": OFF, "rescore": reranker, "work": tmp_path / "work"}
     mine_texts(*files, tmp_path / "pairs", **options)
-    whole = (tmp_path / "pairs").read_bytes()
+    pairs = (tmp_path / "pairs").read_bytes()
     (part,) = (tmp_path / "work").glob("rescored-*.npy")
     part.write_bytes(part.read_bytes()[damage])
     mine_texts(*files, tmp_path / "pairs", **options)
-    assert (tmp_path / "pairs").read_bytes() == whole and f"{part} is damaged" in caplog.text
+    assert (tmp_path / "pairs").read_bytes() == pairs and f"{part} is damaged" in caplog.text
 
 
 def test_scores_in_another_type_of_numbers_are_not_taken_for_these(model, reranker, files, tmp_path):

@@ -33,11 +33,11 @@ def write(path: Path, lines: list[str]) -> Path:
     return path
 
 
-def read_cells(path: Path, *more: str) -> list[list[str]]:
+def read_cells(path: Path, *extra_columns: str) -> list[list[str]]:
     """Cells below the header line of a TSV file, without the threshold of mined pairs, which is that of all lines."""
     header, *lines = path.read_text(encoding="utf-8").split("\n")[:-1]
     names = header.removesuffix("\tthreshold").split("\t")
-    assert names == ["score", "source_id", "target_id", "source", "target", *more]
+    assert names == ["score", "source_id", "target_id", "source", "target", *extra_columns]
     cells = list(map(mining.tsv_cells, lines))
     assert len({row[len(names)] for row in cells if header.endswith("\tthreshold")}) <= 1
     return [row[: len(names)] for row in cells]
@@ -45,7 +45,10 @@ def read_cells(path: Path, *more: str) -> list[list[str]]:
 
 def read(path: Path) -> list[tuple[float, list[str], list[str], str, str]]:
     """Pairs of a TSV file."""
-    return [(float(score), one.split(","), other.split(","), *texts) for score, one, other, *texts in read_cells(path)]
+    pairs = []
+    for score, source_ids, target_ids, source, target in read_cells(path):
+        pairs.append((float(score), source_ids.split(","), target_ids.split(","), source, target))
+    return pairs
 
 
 def stored(tmp_path: Path, sources: dict[str, list[float]], targets: dict[str, list[float]]) -> dict[str, Any]:
@@ -83,7 +86,8 @@ def test_without_filters_it_is_mine(retrieval: str, model: Any, texts: tuple[Pat
     assert 20 < len(expected) == report.pairs < 600
     rows = zip(expected.scores.tolist(), expected.source_indices.tolist(), expected.target_indices.tolist())
     assert read(out) == [
-        (score, [str(one + 1)], [str(other + 1)], TEXTS.source[one], TEXTS.target[other]) for score, one, other in rows
+        (score, [str(source + 1)], [str(target + 1)], TEXTS.source[source], TEXTS.target[target])
+        for score, source, target in rows
     ]
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["pairs.tsv"]
     start = f"|margin:distance|k:3|retrieval:{retrieval}|method:exact|filters:none|threshold:0|duplicates:merged|"
@@ -215,7 +219,8 @@ def test_a_copy_that_is_turned_down_leaves_its_partner_to_the_translation(retrie
         {"Guten Morgen, Welt!": [1, 0, 0], "Das Haus ist rot.": [0, 1, 0.1], "Wo bist du?": [0, 0.1, 1]},
         {"Guten Morgen, Welt!": [1, 0, 0], "Good morning, world!": [1, 0.3, 0], "The house is red.": [0, 1, 0]},
     )
-    out, rejects = tmp_path / "out.tsv", tmp_path / "deep" / "rejects.jsonl"
+    out = tmp_path / "out.tsv"
+    rejects = tmp_path / "deep" / "rejects.jsonl"
     options["search"] = mining.SearchOptions(k=2, retrieval=retrieval)
     mining.mine_texts(**options, out=out, filters=OFF)
     assert ("Guten Morgen, Welt!", "Guten Morgen, Welt!") in [pair[3:] for pair in read(out)]
@@ -285,10 +290,12 @@ def test_another_task_is_refused_and_another_choice_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """In a folder of choice, which is kept; a stream gets the same bytes, and nothing else is left."""
-    work, out = tmp_path / "work", tmp_path / "o"
+    work = tmp_path / "work"
+    out = tmp_path / "o"
     options = {"source": texts[0], "target": texts[1], "out": out, "model": model, "work": work}
     mining.mine_texts(**options)
-    stream, before = io.BytesIO(), sorted(tmp_path.rglob("*"))
+    before = sorted(tmp_path.rglob("*"))
+    stream = io.BytesIO()
     mining.mine_texts(*texts, stream, model=model)
     assert stream.getvalue() == out.read_bytes() and sorted(tmp_path.rglob("*")) == before
     other = make_model()
@@ -318,7 +325,8 @@ def test_another_task_is_refused_and_another_choice_goes_on(
 def seeded(tmp_path: Path) -> tuple[Path, Path, Path]:
     """ "Translations" that even an untrained encoder finds: the same words with other marks at the end."""
     heap = mining_phrases("de", "en", split="train", size=600, gold=0)
-    sources, targets = heap.source[:400], [*heap.source[:200], *heap.source[400:600]]
+    sources = heap.source[:400]
+    targets = [*heap.source[:200], *heap.source[400:600]]
     known = write(tmp_path / "known.tsv", [f"{text}\t{text} !" for text in [*TEXTS.source[:90], *sources[:5]]])
     return write(tmp_path / "s", sources), write(tmp_path / "t", [f"{text} !" for text in targets]), known
 
@@ -327,7 +335,7 @@ def test_a_threshold_from_known_translations(
     model: Any, seeded: tuple[Path, Path, Path], tmp_path: Path, logged: Any
 ) -> None:
     *sides, known = seeded
-    found = {}
+    right_shares = {}
     for precision in (None, 0.95):
         out = tmp_path / f"{precision}.tsv"
         report = mining.mine_texts(
@@ -343,7 +351,7 @@ def test_a_threshold_from_known_translations(
         assert calibration is not None and calibration.threshold == report.threshold
         rows = read(out)
         assert min(row[0] for row in rows) >= report.threshold
-        found[precision] = np.mean([f"{row[3]} !" == row[4] for row in rows])
+        right_shares[precision] = np.mean([f"{row[3]} !" == row[4] for row in rows])
         assert f"threshold:{report.threshold:.6g} calibrated|" in report.signature
         # Those of the text itself are left out.
         note = report.lines()[-1]
@@ -356,7 +364,7 @@ def test_a_threshold_from_known_translations(
             precision is not None
         )
         assert precision is None or reached in note.replace(f"reaches the target precision {precision}, ", "")
-    assert found[0.95] >= 0.9
+    assert right_shares[0.95] >= 0.9
     near = mining.mine_texts(
         *sides,
         tmp_path / "o",
@@ -447,11 +455,10 @@ def news(tmp_path: Path, size: int = 400, gold: int = 60) -> tuple[tuple[Path, P
     """Texts in which few sentences have a translation, and their vectors."""
     source, target = np.random.default_rng(7).standard_normal((2, size, 48)).astype(np.float32)
     target[:gold] = source[:gold] + 0.7 * target[:gold]
-    texts = [
-        write(tmp_path / f"few.{name}", [f"{name} Zeile Nr. {word}" for word in map(_word, range(size))])
-        for name in ("de", "en")
-    ]
-    return (texts[0], texts[1]), {"source_embeddings": source, "target_embeddings": target, "filters": OFF}
+    words = [_word(number) for number in range(size)]
+    source_file = write(tmp_path / "few.de", [f"de Zeile Nr. {word}" for word in words])
+    target_file = write(tmp_path / "few.en", [f"en Zeile Nr. {word}" for word in words])
+    return (source_file, target_file), {"source_embeddings": source, "target_embeddings": target, "filters": OFF}
 
 
 def _word(number: int) -> str:
@@ -467,7 +474,8 @@ def test_an_estimated_threshold(tmp_path: Path) -> None:
     report = mining.mine_texts(*texts, tmp_path / "few.tsv", threshold="auto", **options)
     assert report.threshold_source == "estimated" and report.threshold is not None
     assert f"|threshold:{report.threshold:.6g} estimated|" in report.signature
-    rows, all_rows = read(tmp_path / "few.tsv"), read(tmp_path / "all.tsv")
+    rows = read(tmp_path / "few.tsv")
+    all_rows = read(tmp_path / "all.tsv")
     assert rows == [row for row in all_rows if row[0] >= report.threshold]
     assert np.mean([row[1] == row[2] for row in all_rows]) < 0.3 and len(rows) > 50
     assert np.mean([row[1] == row[2] for row in rows]) > 0.9
