@@ -63,7 +63,7 @@ def translation_ranking(
         >>> translation_ranking(torch.eye(2), torch.eye(2), scale=1.0)
         tensor(0.3133)
     """
-    _check_options(margin, scale, similarity)
+    _check_ranking_options(margin, scale, similarity)
     batch = batch_of_pairs(source, target)
     true = batch.rows(source.device)
     # Both ways, row j is a false negative of row i where the pairs share a text.
@@ -95,7 +95,7 @@ def translation_ranking(
     return (forward + backward) / 2
 
 
-def _check_options(margin: float, scale: float, similarity: str) -> None:
+def _check_ranking_options(margin: float, scale: float, similarity: str) -> None:
     if not scale > 0:
         raise ValueError(f"scale must be above 0: got {scale}; 20 is a temperature of 0.05.")
     if not margin >= 0:
@@ -163,7 +163,7 @@ class TranslationRankingLoss(CrossLingualLoss):
         hard_negatives: bool = False,
     ) -> None:
         super().__init__(model)
-        _check_options(margin, scale, similarity)
+        _check_ranking_options(margin, scale, similarity)
         # The softmax of dot products within [-1, 1] stays near uniform, whatever the encoder learns.
         if similarity == "dot" and scale < 5 and normalizes(model):
             warn_once(

@@ -75,7 +75,7 @@ def cross_encoder(
         elif isinstance(start, str):
             loaded = load_encoder(start, **options)
         token_encoder(loaded)  # or an error that names what is missing
-        check_start(loaded, None, given=is_ready_made)
+        check_start(loaded, None, ready_made=is_ready_made)
         used = loaded if head == "keep" else loaded[0]
         if is_ready_made:  # it is the caller's, and is not changed
             used = copy.deepcopy(used)

@@ -110,20 +110,20 @@ def _adapted_layers(module: nn.Module) -> Iterator[tuple[nn.Module, str, Any]]:
             yield from _adapted_layers(child)
 
 
-def check_start(model: BaseModel, options: LoraOptions | None, *, given: bool) -> None:
+def check_start(model: BaseModel, options: LoraOptions | None, *, ready_made: bool) -> None:
     """Merge the adapters that a model to start from already has.
 
     Args:
-        model: A model that was loaded, or was ``given`` ready-made.
+        model: A model that was loaded, or is a ready-made one.
         options: Adapters that it will get, if any.
-        given: A ready-made model belongs to the caller, and is not changed.
+        ready_made: Whether the model belongs to the caller, and is not changed.
 
     Raises:
         ValueError: A ready-made model with adapters; adapters to be kept, over others that are merged.
     """
     if not has_adapters(model):
         return
-    if given:
+    if ready_made:
         raise ValueError("expected a model without adapters: merge them, with st_xling.models.lora.merge_adapters.")
     if options is not None and not options.merge:
         raise ValueError(

@@ -500,7 +500,7 @@ class Classifier:
         """
         model = load_encoder(encoder, device="cpu") if isinstance(encoder, str) else encoder
         inner: Any = token_encoder(model)  # or an error that names what is missing
-        check_start(model, None, given=not isinstance(encoder, str))
+        check_start(model, None, ready_made=not isinstance(encoder, str))
         if max_length is None:
             max_length = min(PAPERS_LENGTH, longest_input(model) or PAPERS_LENGTH)
         limit_length(model, max_length)

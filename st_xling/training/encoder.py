@@ -294,7 +294,7 @@ def _load_start(run: Run, prepared: _Prepared, checkpoint: Path | None) -> _Star
             max_length=recipe.model.max_length,
             bare=recipe.bare,
         )
-        check_start(encoder, arguments.lora, given=not isinstance(run.model, str))
+        check_start(encoder, arguments.lora, ready_made=not isinstance(run.model, str))
     mixture.log(arguments.batches)
     prompts = set_prompts(encoder, {"source": "source", "target": "target"}, arguments)
     # Texts are counted as the trainer cuts them.

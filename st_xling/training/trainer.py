@@ -326,7 +326,7 @@ class GuardedTrainer(FiniteTrainer, BaseTrainer):
         check_prompts(getattr(self.args, "prompts", None), self.train_dataset)
         # After the losses, which copy plain layers.
         if self.lora is not None:
-            check_start(self.model, self.lora, given=True)
+            check_start(self.model, self.lora, ready_made=True)
             add_lora(self.model, self.lora, base=self.lora_base, seed=self.args.seed)
             logger.info("LoRA trains %s of the model", trained_share(self.model))
 
