@@ -13,15 +13,18 @@ def test_results_have_the_promised_keys_and_move_in_the_right_direction(demo):
     assert json.loads((folder / "results.json").read_text(encoding="utf-8")) == results
     for language in LANGUAGES:
         for way in ("to_en", "from_en"):
-            before, after = (results["tatoeba"][when][language][way] for when in ("before", "after"))
+            before = results["tatoeba"]["before"][language][way]
+            after = results["tatoeba"]["after"][language][way]
             assert 0 <= before < 0.25  # chance is one in sixty
             assert before + 0.1 < after <= 1
     mining = results["mining"]
     assert set(mining["languages"]) == set(LANGUAGES)
-    for own in mining["languages"].values():
-        assert own["precision"] == pytest.approx(own["correct"] / own["mined"])
-        assert own["recall"] == pytest.approx(own["correct"] / 30)
-    assert mining["f1"] == pytest.approx(sum(own["f1"] for own in mining["languages"].values()) / len(LANGUAGES))
+    for measures in mining["languages"].values():
+        assert measures["precision"] == pytest.approx(measures["correct"] / measures["mined"])
+        assert measures["recall"] == pytest.approx(measures["correct"] / 30)
+    assert mining["f1"] == pytest.approx(
+        sum(measures["f1"] for measures in mining["languages"].values()) / len(LANGUAGES)
+    )
     table = demo_table(results)
     for signature in (mining["signature"], results["tatoeba"]["signature"]):
         assert "st-xling:" in signature and "data:" in signature and signature in table

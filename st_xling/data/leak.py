@@ -151,14 +151,8 @@ def leaks(
     evaluation = _by_name(evaluation, EVALUATION)
     if not train or not evaluation:
         raise ValueError(f"expected training and evaluation sets, got {len(train)} and {len(evaluation)}; name both.")
-    evaluation_hashes: dict[str, dict[str, Hashes]] = {}
     evaluation_digest = hashlib.sha256()
-    for name, texts in evaluation.items():
-        batches = [list(map(text_hashes, batch)) for batch in _column_batches(texts)]
-        if not batches:
-            raise ValueError(f"evaluation set {name!r} has no sentences; check its file, or leave it out.")
-        columns = [np.concatenate(column_batches) for column_batches in zip(*batches)]
-        evaluation_hashes[name] = _name_sides(columns, evaluation_digest)
+    evaluation_hashes = _hash_evaluation(evaluation, evaluation_digest)
     # Sentences are looked for on either side. Hashes of pairs are other numbers, so that one list has both.
     all_hashes: list[Hashes] = []
     for sides in evaluation_hashes.values():
@@ -203,6 +197,22 @@ def leaks(
         f"|data:{_short_list(evaluation)}@{evaluation_digest.hexdigest()[:8]}|st-xling:{__version__}"
     )
     return LeakReport(sets, train_rows, leaked_rows, examples, signature)
+
+
+def _hash_evaluation(evaluation: Mapping[str, Any], digest: Any) -> dict[str, dict[str, Hashes]]:
+    """Return name → side → hashes of the evaluation sets, and add these to the digest."""
+    import numpy as np
+
+    from st_xling.data.text_cells import text_hashes
+
+    hashes_by_name = {}
+    for name, texts in evaluation.items():
+        batches = [list(map(text_hashes, batch)) for batch in _column_batches(texts)]
+        if not batches:
+            raise ValueError(f"evaluation set {name!r} has no sentences; check its file, or leave it out.")
+        columns = [np.concatenate(column_batches) for column_batches in zip(*batches)]
+        hashes_by_name[name] = _name_sides(columns, digest)
+    return hashes_by_name
 
 
 def _name_sides(hashes: Sequence[Hashes], digest: Any) -> dict[str, Hashes]:
@@ -361,7 +371,8 @@ def _load_evaluation_spec(spec: str, *, skip_bad_lines: bool) -> Mapping[str, Te
         return {f"{retrieval_set.language}, queries {code}": list(texts.values()) for code, texts in queries}
     is_text = is_named or unpacked_ending(path) == ".txt"
     if path.is_file() and len(parsed.languages) < 2 and is_text:
-        text = load_texts(spec if is_named else f"{UNKNOWN}={spec}", skip_bad_lines=skip_bad_lines)
+        named_spec = spec if is_named else f"{UNKNOWN}={spec}"
+        text = load_texts(named_spec, skip_bad_lines=skip_bad_lines)
         return {Path(unpacked_name(path)).stem: text["source"][:]}
     return load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines, every_label=True)
 

@@ -262,12 +262,12 @@ class CardFacts:
         """Return the user's codes, else those in the names and specs of the training data, with English last."""
         if codes := self.given.languages or self.slim.get("langs"):
             return list(codes)
-        found: list[str] = []
+        data_codes: list[str] = []
         for data in self.sources:
-            found += _languages_in_name(data.name)
+            data_codes += _languages_in_name(data.name)
         for source in _training_sources(self.run):
-            found += split_spec(source.spec).languages
-        distinct = [code for code in dict.fromkeys(found) if code != UNKNOWN]
+            data_codes += split_spec(source.spec).languages
+        distinct = [code for code in dict.fromkeys(data_codes) if code != UNKNOWN]
         return [code for code in distinct if code != "en"] + [code for code in distinct if code == "en"]
 
     def _describe_kind(self) -> str:

@@ -56,8 +56,8 @@ def test_epochs_seeds_and_languages_differ() -> None:
 
 def test_pairs_are_told_apart_by_both_languages() -> None:
     languages = {"source_language": ["de", "en", "de", "zh"], "target_language": ["en", "de", "en", "vi"]}
-    found = {pair: rows.tolist() for pair, rows in pair_rows(Dataset.from_dict(languages)).items()}
-    assert found == {("de", "en"): [0, 2], ("en", "de"): [1], ("zh", "vi"): [3]}
+    rows_by_pair = {pair: rows.tolist() for pair, rows in pair_rows(Dataset.from_dict(languages)).items()}
+    assert rows_by_pair == {("de", "en"): [0, 2], ("en", "de"): [1], ("zh", "vi"): [3]}
     with pytest.raises(ValueError, match="columns source_language and target_language: got source"):
         pair_rows(Dataset.from_dict({"source": ["a"]}))
 

@@ -67,14 +67,14 @@ def test_of_all() -> None:
     """On the phrasebook: never a sentence of the text, never twice, few of each, the same again, whatever is beside."""
     sentences = phrase_sentences("en", size=150)
     hard = hard_translations(sentences, seed=3, most=2)
-    texts = [each.text for each in hard]
+    texts = [translation.text for translation in hard]
     assert len(texts) > 100 and len(set(texts)) == len(texts) and not set(texts) & set(sentences)
-    assert {each.category for each in hard} >= {"causality", "number"}
+    assert {translation.category for translation in hard} >= {"causality", "number"}
     for row in range(len(sentences)):
-        own = [each.category for each in hard if each.index == row]
-        assert all(own.count(category) <= 2 for category in HARD_CATEGORIES)
+        categories = [translation.category for translation in hard if translation.index == row]
+        assert all(categories.count(category) <= 2 for category in HARD_CATEGORIES)
     assert hard == hard_translations(sentences, seed=3, most=2)
-    assert texts != [each.text for each in hard_translations(sentences, seed=4, most=2)]
-    alone = {each.text for each in hard_translations(sentences[:1], seed=3, most=2)}
-    assert {each.text for each in hard if each.index == 0} <= alone
+    assert texts != [translation.text for translation in hard_translations(sentences, seed=4, most=2)]
+    alone = {translation.text for translation in hard_translations(sentences[:1], seed=3, most=2)}
+    assert {translation.text for translation in hard if translation.index == 0} <= alone
     assert hard_translations([]) == []

@@ -67,9 +67,10 @@ def test_the_key_by_its_definition(text: str) -> None:
 def test_hashes_are_fixed_and_pairs_have_no_order() -> None:
     """Fixed, since reports made on different days are compared."""
     assert text_hashes(["Hello, World!", "hello world"]).tolist() == [6_801_638_793_323_236_970] * 2
-    one, other = text_hashes(["a", "b"]), text_hashes(["c", "a"])
-    assert pair_hashes(one, other).tolist() == pair_hashes(other, one).tolist()
-    assert len(set(pair_hashes(one, other).tolist())) == 2
+    hashes = text_hashes(["a", "b"])
+    other = text_hashes(["c", "a"])
+    assert pair_hashes(hashes, other).tolist() == pair_hashes(other, hashes).tolist()
+    assert len(set(pair_hashes(hashes, other).tolist())) == 2
     assert len(text_hashes([])) == 0 and len(text_hashes(["\ud83d a"])) == 1  # half a surrogate pair
 
 
@@ -228,9 +229,9 @@ def test_rows_of_either_label_are_test_sentences(tmp_path: Path) -> None:
     """Rows whose label is 0 are no pairs to train on, but training on their sentences is a leak all the same."""
     text = "sentence1\tsentence2\tlabel\nDer Hund schläft.\tThe city sleeps.\t0\nJa.\tYes.\t1\n"
     write(tmp_path, {"test.tsv": text})
-    found = load_evaluation_specs([f"de-en={tmp_path / 'test.tsv'}"])
-    assert any(len(part) == 2 for part in found.values())
-    report = leaks({"train": GERMAN}, found)
+    evaluation = load_evaluation_specs([f"de-en={tmp_path / 'test.tsv'}"])
+    assert any(len(rows) == 2 for rows in evaluation.values())
+    report = leaks({"train": GERMAN}, evaluation)
     (sides,) = report.sets.values()
     assert sides["source"] == (2, 1)
 

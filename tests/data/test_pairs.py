@@ -22,11 +22,11 @@ def corpus(tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_rows_in_order(corpus: dict[str, str], form: str) -> None:
-    places = Sample(7, 3).places(len(ROWS), "a")
-    assert len(set(places)) == 7 and places == sorted(places)
-    wanted = [ROWS[place] for place in places]
-    (whole,) = load_data_specs([f"{corpus[form]}?size=7&seed=3"]).values()
-    assert pairs(whole) == wanted
+    rows = Sample(7, 3).places(len(ROWS), "a")
+    assert len(set(rows)) == 7 and rows == sorted(rows)
+    wanted = [ROWS[row] for row in rows]
+    (in_memory,) = load_data_specs([f"{corpus[form]}?size=7&seed=3"]).values()
+    assert pairs(in_memory) == wanted
     (stream,) = load_data_specs([f"{corpus[form]}?size=7&seed=3"], stream=True).values()
     assert pairs(stream) == pairs(stream) == wanted
     assert stream.info.splits["train"].num_examples == 7

@@ -80,9 +80,11 @@ def test_same_rows_in_another_process() -> None:
         f"from st_xling.data.phrasebook import phrase_sentences, mining_phrases; print({call})\n"
         "import sys; assert not {'datasets', 'torch'} & sys.modules.keys(), 'importing and drawing are cheap'"
     )
-    command, environment = [sys.executable, "-c", code], {**os.environ, "PYTHONHASHSEED": "1"}
-    said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, encoding="utf-8").stdout
-    assert said == f"{eval(call)}\n"
+    environment = {**os.environ, "PYTHONHASHSEED": "1"}
+    finished = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, encoding="utf-8"
+    )
+    assert finished.stdout == f"{eval(call)}\n"
 
 
 def test_no_thread_of_arrow_reads_a_python_file(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,13 +115,17 @@ def test_seeds_draw_other_sentences(split: str) -> None:
 
 def test_mining_set_tells_the_truth() -> None:
     size, gold, seed = 400, 60, 7
-    found = mining_phrases("fr", "zh", size=size, gold=gold, seed=seed)
+    corpora = mining_phrases("fr", "zh", size=size, gold=gold, seed=seed)
     drawn = parallel_phrases("fr", "zh", split="test", size=2 * size - gold, seed=seed)
     translation = dict(zip(drawn["source"], drawn["target"]))
-    assert len(set(found.source)) == len(set(found.target)) == size
-    where = {text: index for index, text in enumerate(found.target)}
-    pairs = [(i, where[translation[text]]) for i, text in enumerate(found.source) if translation[text] in where]
-    assert pairs == found.gold and len(pairs) == gold and [i for i, _ in pairs] != [j for _, j in pairs]
+    assert len(set(corpora.source)) == len(set(corpora.target)) == size
+    target_index = {text: index for index, text in enumerate(corpora.target)}
+    pairs = [
+        (i, target_index[translation[text]])
+        for i, text in enumerate(corpora.source)
+        if translation[text] in target_index
+    ]
+    assert pairs == corpora.gold and len(pairs) == gold and [i for i, _ in pairs] != [j for _, j in pairs]
     assert mining_phrases(size=5, gold=0).gold == [] and len(mining_phrases(size=5, gold=5).gold) == 5
 
 

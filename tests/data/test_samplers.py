@@ -88,10 +88,10 @@ def test_shares_of_an_epoch(kind: Any, apart: bool, options: dict[str, float], d
     batches = epoch(sampler)
     assert len(batches) == len(sampler) == 24 and {len(batch) for batch in batches} == {16}
     expected = language_shares([*SIZES.values()], **options)
-    found = languages(data, batches)
+    rows_by_pair = languages(data, batches)
     # A few rows have no place for their text: others take it, perhaps of another language.
     for (source, _), share in zip(SIZES, expected):
-        assert found[source] / 384 == pytest.approx(share, abs=0.02)
+        assert rows_by_pair[source] / 384 == pytest.approx(share, abs=0.02)
 
 
 def test_a_pair_smaller_than_a_batch_has_a_short_one(data: Dataset) -> None:
@@ -131,14 +131,14 @@ def test_a_resumed_epoch_is_the_undisturbed_one(
 def test_processes_share_one_large_batch(alpha: float | None, one_pair: bool, apart: bool, data: Dataset) -> None:
     """As accelerate deals them out: what two processes see in a step is one batch of twice the size."""
     options = {"alpha": alpha, "one_pair": one_pair, "keep_duplicates_apart": apart}
-    whole = epoch(LengthGroupedBatchSampler(data, 16, True, **options))
+    large_batches = epoch(LengthGroupedBatchSampler(data, 16, True, **options))
     shards = []
     for rank in range(2):
         sampler = LengthGroupedBatchSampler(data, 8, True, processes=2, **options)
         shard = BatchSamplerShard(sampler, num_processes=2, process_index=rank, even_batches=False)
         shards.append(list(shard))
         assert len(shards[-1]) == len(shard)
-    assert [first + second for first, second in zip(*shards)] == whole
+    assert [first + second for first, second in zip(*shards)] == large_batches
     assert {len(batch) for batch in shards[0] + shards[1]} == {8}
 
 
@@ -225,12 +225,12 @@ SIZE = 16
 @pytest.fixture(scope="module")
 def streams(tmp_path_factory: pytest.TempPathFactory) -> dict[str, IterableDataset]:
     folder = tmp_path_factory.mktemp("streams")
-    found = {}
+    loaded = {}
     for name, rows in (("de-en", 900), ("fr-en", 300), ("th-en", 40)):
         lines = [f"{name} {'x' * (n % 40)} {n}\tEnglish {'y' * (n % 30)} {n}\n" for n in range(rows)]
         (folder / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
-        found[name] = load_pairs(folder / f"{name}.tsv", stream=True)
-    return found
+        loaded[name] = load_pairs(folder / f"{name}.tsv", stream=True)
+    return loaded
 
 
 def batches(mixed: IterableDataset, count: int) -> list[list[dict[str, str]]]:
@@ -253,22 +253,22 @@ def test_all_combinations(one_pair: bool, apart: bool, grouped: bool, streams: d
     def made() -> IterableDataset:
         return mix_streams(streams, batch_rows=SIZE, seed=3, alpha=0.5, buffer_rows=1, **chosen)
 
-    found = batches(made(), 120)
-    assert len(found) == 120 and {len(batch) for batch in found} == {SIZE}
-    texts = [[row[side] for row in batch for side in ("source", "target")] for batch in found]
+    drawn = batches(made(), 120)
+    assert len(drawn) == 120 and {len(batch) for batch in drawn} == {SIZE}
+    texts = [[row[side] for row in batch for side in ("source", "target")] for batch in drawn]
     repeated = sum(len(batch) - len(set(batch)) for batch in texts)
     assert (repeated == 0) == apart
-    pairs = [len({row["source_language"] for row in batch}) for batch in found]
+    pairs = [len({row["source_language"] for row in batch}) for batch in drawn]
     assert (max(pairs) == 1) == one_pair
     expected = stream_shares(streams, alpha=0.5)
     assert expected["de-en"] / expected["fr-en"] == pytest.approx(3**0.5)
-    for name, share in shares(found).items():
+    for name, share in shares(drawn).items():
         assert share == pytest.approx(expected[name], abs=0.12)  # 120 draws
-    spread = sum(max(lengths) - min(lengths) for lengths in ([len(row["source"]) for row in b] for b in found)) / 120
+    spread = sum(max(lengths) - min(lengths) for lengths in ([len(row["source"]) for row in b] for b in drawn)) / 120
     assert (spread < 25) == grouped
     # A resumed run skips what it has seen; and another seed gives other batches.
-    assert list(made().skip(70 * SIZE).take(SIZE)) == found[70]
-    assert batches(mix_streams(streams, batch_rows=SIZE, seed=4, alpha=0.5, buffer_rows=1, **chosen), 2) != found[:2]
+    assert list(made().skip(70 * SIZE).take(SIZE)) == drawn[70]
+    assert batches(mix_streams(streams, batch_rows=SIZE, seed=4, alpha=0.5, buffer_rows=1, **chosen), 2) != drawn[:2]
 
 
 @pytest.mark.parametrize("buffer_rows", [900, 50_000])

@@ -70,8 +70,8 @@ def test_layouts_of_pawsx(tmp_path: Path) -> None:
 def test_faults_come_together(name: str, content: str, faults: str, tmp_path: Path) -> None:
     with pytest.raises(ParallelTextError) as error:
         read_pairs(lines(tmp_path / name, filter(None, content.split("|"))), "XNLI")
-    found = [f"{fault.line} {fault.kind.removeprefix('bad ')}" for fault in error.value.faults]
-    assert ", ".join(found).replace("JSON", "bad JSON") == faults
+    shown = [f"{fault.line} {fault.kind.removeprefix('bad ')}" for fault in error.value.faults]
+    assert ", ".join(shown).replace("JSON", "bad JSON") == faults
 
 
 def word(number: str, form: str, tag: str = "NOUN") -> str:
@@ -92,12 +92,12 @@ FRENCH = [
 def test_treebanks_and_files_of_xtreme(tmp_path: Path) -> None:
     """Ranges and empty nodes of treebanks are skipped; a form may have a blank, and a word be a number sign."""
     treebank = [*FRENCH, "", "# newdoc", "", word("0.1", "_", "_"), word("1", "10 000", "NUM"), word("2", "#", "SYM")]
-    found = read_tagged(lines(tmp_path / "fr.conllu.gz", [line + "\r" for line in treebank]))
+    rows = read_tagged(lines(tmp_path / "fr.conllu.gz", [line + "\r" for line in treebank]))
     accès = Example(["Accès", "à", "les", "États-Unis"], ["NOUN", "ADP", "DET", "PROPN"])
-    assert found == [accès, Example(["10 000", "#"], ["NUM", "SYM"])]
+    assert rows == [accès, Example(["10 000", "#"], ["NUM", "SYM"])]
     xtreme = ["va\tVERB", "aux\tADP", "", "#\tSYM", "#foo\tX", ""]
-    found = read_tagged(lines(tmp_path / "test-fr.tsv", xtreme))
-    assert found == [Example(["va", "aux"], ["VERB", "ADP"]), Example(["#", "#foo"], ["SYM", "X"])]
+    rows = read_tagged(lines(tmp_path / "test-fr.tsv", xtreme))
+    assert rows == [Example(["va", "aux"], ["VERB", "ADP"]), Example(["#", "#foo"], ["SYM", "X"])]
 
 
 @pytest.mark.parametrize(
@@ -111,15 +111,17 @@ def test_treebanks_and_files_of_xtreme(tmp_path: Path) -> None:
 def test_broken_words(content: str, fault: str, tmp_path: Path) -> None:
     with pytest.raises(ParallelTextError) as error:
         read_tagged(lines(tmp_path / "xx.conllu", [*FRENCH, "", content, ""]))
-    [found] = error.value.faults
-    assert f"{found.kind}: {found.detail}".startswith(fault) and found.line == len(FRENCH) + 2
+    [broken] = error.value.faults
+    assert f"{broken.kind}: {broken.detail}".startswith(fault) and broken.line == len(FRENCH) + 2
     with pytest.raises(ParallelTextError, match="expected sentences"):
         read_tagged(lines(tmp_path / "none.conllu", ["# nothing"]))
 
 
 def test_real_files(real_data: Path) -> None:
-    found = {code: read_pairs(real_data / "xnli" / f"dev-{code}.tsv.gz", "XNLI") for code in ("en", "th", "ar")}
-    labels = [[row and row.labels for row in rows] for rows in found.values()]
+    pairs_by_language = {
+        code: read_pairs(real_data / "xnli" / f"dev-{code}.tsv.gz", "XNLI") for code in ("en", "th", "ar")
+    }
+    labels = [[row and row.labels for row in rows] for rows in pairs_by_language.values()]
     assert len(labels[0]) == 2490 and labels[0] == labels[1] == labels[2]
     french = read_pairs(real_data / "pawsx" / "dev-fr.tsv.gz", "PAWS-X")
     assert (len(french), french.count(None)) == (2000, 8)

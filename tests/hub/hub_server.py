@@ -94,20 +94,20 @@ class Hub:
         """Answer a request of the client."""
         self.requests.append(request)
         matches = ((route, re.fullmatch(pattern, request.url.path)) for route, pattern in ROUTES.items())
-        route, found = next((match for match in matches if match[1]), ("", None))
+        route, matched = next((match for match in matches if match[1]), ("", None))
         fault = self.faults.get(route)
         if isinstance(fault, threading.Event):
             fault.wait(60)
         if fault == CUT or isinstance(fault, threading.Event):
             raise httpx.ReadError("the connection is cut", request=request)
         try:
-            if found is None or fault:
+            if matched is None or fault:
                 raise Refused(int(fault or 404), "injected" if fault else "no such route", "EntryNotFound")
             is_write = route in ("create", "preupload", "commit")
             if is_write and request.headers.get("Authorization") != f"Bearer {TOKEN}":
                 raise Refused(401, "Invalid username or password.")
-            given = {key: unquote(value) for key, value in found.groupdict().items() if value is not None}
-            content, headers = getattr(self, f"_{route}")(request, **given)
+            arguments = {key: unquote(value) for key, value in matched.groupdict().items() if value is not None}
+            content, headers = getattr(self, f"_{route}")(request, **arguments)
         except Refused as error:
             headers = {"X-Error-Message": str(error), "X-Error-Code": error.code}
             return httpx.Response(error.status, json={"error": str(error), "url": str(error)}, headers=headers)
@@ -120,13 +120,14 @@ class Hub:
         return oid, repo.commits[oid][1]
 
     def _create(self, request: Any) -> Any:
-        asked = json.loads(request.content)
-        name, kind = f"{asked['organization']}/{asked['name']}", f"{asked.get('type') or 'model'}s"
+        options = json.loads(request.content)
+        name = f"{options['organization']}/{options['name']}"
+        kind = f"{options.get('type') or 'model'}s"
         url = f"https://huggingface.co/{'' if kind == 'models' else f'{kind}/'}{name}"
         if f"{kind}/{name}" in self.repos:
             raise Refused(409, url)  # which is not an error if it may exist
         self.put(name, {}, kind)
-        self.repo(name, kind).private = asked.get("visibility") == "private" or bool(asked.get("private"))
+        self.repo(name, kind).private = options.get("visibility") == "private" or bool(options.get("private"))
         return {"url": url}, {}
 
     def _validate(self, request: Any) -> Any:
@@ -174,9 +175,9 @@ class Hub:
     def _paths(self, request: Any, kind: str, name: str, revision: str) -> Any:
         _, files = self._at(kind, name, revision)
         text = request.content.decode()
-        asked = json.loads(text)["paths"] if text.startswith("{") else parse_qs(text)["paths"]
-        there = [path for path in asked if any(file == path or file.startswith(f"{path}/") for file in files)]
-        return [_row(path, files) for path in there], {}
+        paths = json.loads(text)["paths"] if text.startswith("{") else parse_qs(text)["paths"]
+        present = [path for path in paths if any(file == path or file.startswith(f"{path}/") for file in files)]
+        return [_row(path, files) for path in present], {}
 
     def _resolve(self, request: Any, name: str, revision: str, path: str, kind: str = "models") -> Any:
         oid, files = self._at(kind, name, revision)

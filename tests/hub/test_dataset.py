@@ -102,8 +102,8 @@ def test_quotes_in_tables_of_others_are_text(hub: Hub) -> None:
     rows = [('"Ja', "Yes"), ("Nein", "No"), ('Halb "so', "Half as"), ('wild"', "bad")]
     text = "source\ttarget\n" + "".join(f"{source}\t{target}\n" for source, target in rows)
     hub.put("tester/table", {"data/train.tsv": text.encode()}, "datasets")
-    found = load_pairs("tester/table", source_language="de", target_language="en")
-    assert list(zip(found["source"], found["target"])) == rows
+    loaded = load_pairs("tester/table", source_language="de", target_language="en")
+    assert list(zip(loaded["source"], loaded["target"])) == rows
 
 
 def test_a_dry_run_can_be_looked_at(scored: Path, hub: Hub, client: Run, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def headline(card: str) -> str:
 def with_headlines(index: str, cards: Mapping[str, str]) -> str:
     """The index, with the headline of each card in its row."""
     row = re.compile(r"(?m)^(\| \[.+?\]\((.+?\.md)\) \| .+? \| ).+?( \| \[`st-xling .+)$")
-    return row.sub(lambda found: f"{found[1]}{headline(cards[found[2]])}{found[3]}", index)
+    return row.sub(lambda match: f"{match[1]}{headline(cards[match[2]])}{match[3]}", index)
 
 
 def make_models(folder: Path) -> dict[str, str]:

@@ -232,12 +232,12 @@ def test_tatoeba_equals_its_definitions():
     """P@1 by loops; mteb's F1 by the call that mteb 2.26.24 makes; xsim by loops."""
     source, target = embeddings()
     results = load("tatoeba").compute(predictions=source, references=target)
-    own = list(range(len(source)))
+    rows = list(range(len(source)))
     for way, queries, corpus in (("source_to_target", source, target), ("target_to_source", target, source)):
-        found = [max(own, key=lambda j, q=query: reference.cosine(q, corpus[j])) for query in queries]
-        hits = [index == row for row, index in enumerate(found)]
+        neighbors = [max(rows, key=lambda j, q=query: reference.cosine(q, corpus[j])) for query in queries]
+        hits = [index == row for row, index in enumerate(neighbors)]
         assert results[f"{way}_accuracy"] == pytest.approx(sum(hits) / len(hits))
-        expected = f1_score(own, found, zero_division=0, average="weighted")
+        expected = f1_score(rows, neighbors, zero_division=0, average="weighted")
         assert results[f"{way}_f1"] == pytest.approx(expected, rel=1e-9)
         assert results[f"{way}_f1"] <= results[f"{way}_accuracy"]
     for margin in ("ratio", "distance", "absolute"):
@@ -253,8 +253,8 @@ def test_other_keys_of_mined_pairs_are_not_read():
     options = case.get("options", {})
     plain = load("bucc_mining").compute(predictions=case["predictions"], references=case["references"], **options)
     longer = [[{**pair, "source": "Hallo.", "reason": ""} for pair in corpus] for corpus in case["predictions"]]
-    found = load("bucc_mining").compute(predictions=longer, references=case["references"], **options)
-    assert found["f1"] == plain["f1"]
+    results = load("bucc_mining").compute(predictions=longer, references=case["references"], **options)
+    assert results["f1"] == plain["f1"]
 
 
 def test_rows_added_one_by_one_to_combined_metrics():

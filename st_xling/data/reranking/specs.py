@@ -338,7 +338,8 @@ def _retrieval_pools(
         for query in answered:
             relevant_ids = retrieval_set.relevant[query]
             relevant.append([rows_by_id[passage] for passage in relevant_ids])
-            own_rows.append(None if query in relevant_ids else rows_by_id.get(query))
+            own_row = None if query in relevant_ids else rows_by_id.get(query)
+            own_rows.append(own_row)
         candidates: _OtherPassages | None = None
         if any(row is not None for row in own_rows):
             candidates = _OtherPassages(len(rows_by_id), own_rows)

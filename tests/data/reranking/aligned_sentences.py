@@ -80,7 +80,9 @@ def write_v2(folder: Path, *, part: str = "train", pool: int = 500) -> Path:
     answers = "".join(f"{label}\t{encoded(text)}\n" for label, text in ANSWERS.items())
     (folder / "InsuranceQA.label2answer.token.encoded.gz").write_bytes(gzip.compress(answers.encode()))
     rows = zip(ENGLISH, TRUTHS, POOLS)
-    lines = [f"life\t{encoded(text)}\t{' '.join(truths)}\t{' '.join(found)}\n" for text, truths, found in rows]
+    lines = [
+        f"life\t{encoded(text)}\t{' '.join(truths)}\t{' '.join(candidates)}\n" for text, truths, candidates in rows
+    ]
     name = f"InsuranceQA.question.anslabel.token.{pool}.pool.solr.{part}.encoded"
     (folder / name).write_text("".join(lines), encoding="utf-8")
     return folder

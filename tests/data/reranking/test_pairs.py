@@ -17,17 +17,18 @@ WORDS = st.sampled_from(
 )
 
 
-def alike(columns: list[list[str]], one: int, two: int) -> bool:
+def alike(columns: list[list[str]], first: int, second: int) -> bool:
     """Whether two rows have the same key in some language, or are joined by a third row."""
     keys = [[leak_key(text) for text in column] for column in columns]
-    reached, waiting = {one}, [one]
+    reached = {first}
+    waiting = [first]
     while waiting:
         row = waiting.pop()
         for other in range(len(keys[0])):
             if other not in reached and any(column[row] == column[other] for column in keys):
                 reached.add(other)
                 waiting.append(other)
-    return two in reached
+    return second in reached
 
 
 @pytest.mark.parametrize(
@@ -52,22 +53,23 @@ def test_faults(queries: object, passages: object, labels: object, facts: str) -
 def test_classes_are_the_rows_that_texts_join(columns: list[list[str]]) -> None:
     classes = same_text_classes(columns)
     assert list(dict.fromkeys(classes.tolist())) == list(range(classes.max() + 1)), "in the order of their first rows"
-    for one in range(7):
-        for two in range(7):
-            assert (classes[one] == classes[two]) == alike(columns, one, two)
+    for first in range(7):
+        for second in range(7):
+            assert (classes[first] == classes[second]) == alike(columns, first, second)
 
 
 def is_negative(pairs: AlignedPairs, positive: int, row: int) -> bool:
     """The rule, as the docstring has it: no passage that is relevant to the query, in any language, nor the query."""
-    queries, passages = list(pairs.queries.values()), list(pairs.passages.values())
+    queries = list(pairs.queries.values())
+    passages = list(pairs.passages.values())
     for other in range(len(pairs)):
         if pairs.labels[other] and alike(queries, positive, other) and alike(passages, other, row):
             return False
     for code in pairs.languages:
-        for asked in range(len(pairs)):
-            for shown in range(len(pairs)):
-                same = leak_key(pairs.queries[code][asked]) == leak_key(pairs.passages[code][shown])
-                if same and alike(queries, positive, asked) and alike(passages, shown, row):
+        for query_row in range(len(pairs)):
+            for passage_row in range(len(pairs)):
+                same = leak_key(pairs.queries[code][query_row]) == leak_key(pairs.passages[code][passage_row])
+                if same and alike(queries, positive, query_row) and alike(passages, passage_row, row):
                     return False
     return True
 
@@ -82,23 +84,25 @@ def small_sets(draw: st.DrawFn) -> AlignedPairs:
 
 @settings(max_examples=60, deadline=None)
 @given(small_sets(), st.integers(0, 3), st.integers(0, 2))
-def test_exactly_what_the_rule_allows_is_drawn(pairs: AlignedPairs, seed: int, each: int) -> None:
+def test_exactly_what_the_rule_allows_is_drawn(pairs: AlignedPairs, seed: int, count: int) -> None:
     positives = [row for row, label in enumerate(pairs.labels) if label]
     passages = list(zip(*pairs.passages.values()))
     classes = same_text_classes(pairs.passages.values())
-    allowed = [{classes[row] for row in range(len(pairs)) if is_negative(pairs, one, row)} for one in positives]
-    if any(len(own) < each for own in allowed):
-        with pytest.raises(ValueError, match=f"cannot draw {each} negatives"):
-            with_negatives(pairs, negatives_per_positive=each, seed=seed)
+    allowed = [
+        {classes[row] for row in range(len(pairs)) if is_negative(pairs, positive, row)} for positive in positives
+    ]
+    if any(len(row_allowed) < count for row_allowed in allowed):
+        with pytest.raises(ValueError, match=f"cannot draw {count} negatives"):
+            with_negatives(pairs, negatives_per_positive=count, seed=seed)
         return
-    full = with_negatives(pairs, negatives_per_positive=each, seed=seed)
-    assert full.select(range(len(pairs))) == pairs and full.labels[len(pairs) :] == [0] * each * len(positives)
+    full = with_negatives(pairs, negatives_per_positive=count, seed=seed)
+    assert full.select(range(len(pairs))) == pairs and full.labels[len(pairs) :] == [0] * count * len(positives)
     drawn = list(zip(*full.passages.values()))[len(pairs) :]
-    for place, (positive, own) in enumerate(zip(positives, allowed)):
-        rows = range(len(pairs) + place * each, len(pairs) + (place + 1) * each)
+    for index, (positive, row_allowed) in enumerate(zip(positives, allowed)):
+        rows = range(len(pairs) + index * count, len(pairs) + (index + 1) * count)
         assert all(full.queries[code][row] == pairs.queries[code][positive] for row in rows for code in ("de", "it"))
-        found = {classes[passages.index(passage)] for passage in drawn[place * each : (place + 1) * each]}
-        assert len(found) == each and found <= own
+        row_drawn = {classes[passages.index(passage)] for passage in drawn[index * count : (index + 1) * count]}
+        assert len(row_drawn) == count and row_drawn <= row_allowed
 
 
 def test_passages_are_drawn_evenly() -> None:
@@ -120,8 +124,8 @@ def test_columns_of_data_sets_and_arrays_will_do() -> None:
 
 def test_a_seed_draws_the_same_again() -> None:
     pairs = numbered(30, "en", "zh")
-    one, again, other = (with_negatives(pairs, seed=seed) for seed in (3, 3, 4))
-    assert one == again != other
+    first, again, other = [with_negatives(pairs, seed=seed) for seed in (3, 3, 4)]
+    assert first == again != other
 
 
 def test_without_positives_nothing_is_drawn() -> None:

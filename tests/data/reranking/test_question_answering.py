@@ -19,12 +19,12 @@ def files(tmp_path: Path) -> dict[str, Path]:
     paths = {}
     spare = {"en": "Nobody asks about this.", "zh": "没有人问这个。", "th": "ไม่มีใครถามเรื่องนี้"}
     for code in ("en", "zh", "th"):
-        asked = [question(f"id{row}", QUERIES[code][row], PASSAGES[code][row][:3]) for row in range(4)]
-        told = PASSAGES[code]
+        questions = [question(f"id{row}", QUERIES[code][row], PASSAGES[code][row][:3]) for row in range(4)]
+        passages = PASSAGES[code]
         articles = [
-            ("Pets & books", [(told[0], asked[:1]), (told[1], asked[1:2])]),
-            ("Rain", [(told[2], asked[2:3])]),
-            ("", [(told[3], asked[3:]), (spare[code], [])]),
+            ("Pets & books", [(passages[0], questions[:1]), (passages[1], questions[1:2])]),
+            ("Rain", [(passages[2], questions[2:3])]),
+            ("", [(passages[3], questions[3:]), (spare[code], [])]),
         ]
         paths[code] = squad(tmp_path / f"{code}.json", articles)
     return paths
@@ -40,9 +40,9 @@ def test_files_that_run_parallel_are_aligned_by_place(files: dict[str, Path]) ->
 def test_files_without_ids_are_aligned_by_place(tmp_path: Path) -> None:
     paths = {}
     for code in ("en", "ar"):
-        asked = [{**question("", QUERIES[code][row], PASSAGES[code][row]), "id": None} for row in range(2)]
-        del asked[1]["id"]
-        paragraphs = [(PASSAGES[code][row], [asked[row]]) for row in range(2)]
+        questions = [{**question("", QUERIES[code][row], PASSAGES[code][row]), "id": None} for row in range(2)]
+        del questions[1]["id"]
+        paragraphs = [(PASSAGES[code][row], [questions[row]]) for row in range(2)]
         paths[code] = squad(tmp_path / f"{code}.json", [("", paragraphs)])
     data = read_question_answering(paths)
     assert data.queries["ar"] == QUERIES["ar"][:2] and data.passages["en"] == PASSAGES["en"][:2]
@@ -50,10 +50,11 @@ def test_files_without_ids_are_aligned_by_place(tmp_path: Path) -> None:
 
 def test_ids_come_before_places(tmp_path: Path) -> None:
     """Two questions of a paragraph, which the translation has the other way round."""
-    asked = [question(name, text, "x") for name, text in (("a", "Where?"), ("b", "Who?"))]
-    turned = [question(name, text, "x") for name, text in (("b", "Wer?"), ("a", "Wo?"))]
+    questions = [question(name, text, "x") for name, text in (("a", "Where?"), ("b", "Who?"))]
+    reversed_questions = [question(name, text, "x") for name, text in (("b", "Wer?"), ("a", "Wo?"))]
     paths = {
-        code: squad(tmp_path / f"{code}.json", [("t", [("x", qas)])]) for code, qas in (("en", asked), ("de", turned))
+        code: squad(tmp_path / f"{code}.json", [("t", [("x", qas)])])
+        for code, qas in (("en", questions), ("de", reversed_questions))
     }
     data = read_question_answering(paths)
     assert data.queries == {"en": ["Where?", "Who?"], "de": ["Wo?", "Wer?"]}
@@ -66,8 +67,9 @@ def test_training_pairs_take_negatives_of_other_paragraphs(files: dict[str, Path
     assert pairs.languages == ("en", "zh", "th") and pairs.labels == [1] * 4 + [0] * 12
     number = {text: row for row, text in enumerate(data.passages["zh"])}
     for row in range(4):
-        own, drawn = pairs.passages["zh"][row], pairs.passages["zh"][4 + 3 * row : 7 + 3 * row]
-        assert own == PASSAGES["zh"][row] and len({own, *drawn}) == 4
+        positive = pairs.passages["zh"][row]
+        drawn = pairs.passages["zh"][4 + 3 * row : 7 + 3 * row]
+        assert positive == PASSAGES["zh"][row] and len({positive, *drawn}) == 4
         assert pairs.queries["th"][4 + 3 * row : 7 + 3 * row] == [QUERIES["th"][row]] * 3
         assert pairs.passages["th"][4 + 3 * row : 7 + 3 * row] == [data.passages["th"][number[text]] for text in drawn]
     with pytest.raises(ValueError, match="cannot draw 5 negatives"):
@@ -102,19 +104,23 @@ def test_what_no_paragraph_answers_is_left_out_and_counted(tmp_path: Path, caplo
 
 def test_paragraphs_are_aligned_one_to_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """MLQA cuts a paragraph in two in another language, and repeats some: the first counts."""
-    asked = [question(f"id{row}", f"q{row}?", "x") for row in range(5)]
-    whole = squad(tmp_path / "en.json", [("t", [("x one", asked[:3]), ("x two", asked[3:4]), ("x TWO.", asked[4:])])])
-    cut = squad(tmp_path / "de.json", [("t", [("x ein", asked[:2]), ("x eins", asked[2:3]), ("x zwei", asked[3:])])])
-    data = read_question_answering({"en": whole, "de": cut})
+    questions = [question(f"id{row}", f"q{row}?", "x") for row in range(5)]
+    english = squad(
+        tmp_path / "en.json", [("t", [("x one", questions[:3]), ("x two", questions[3:4]), ("x TWO.", questions[4:])])]
+    )
+    german = squad(
+        tmp_path / "de.json", [("t", [("x ein", questions[:2]), ("x eins", questions[2:3]), ("x zwei", questions[3:])])]
+    )
+    data = read_question_answering({"en": english, "de": german})
     assert data.passages == {"en": ["x one", "x two"], "de": ["x ein", "x zwei"]}
     assert data.queries["de"] == ["q0?", "q1?", "q3?", "q4?"] and data.relevant == [[0], [0], [1], [1]]
     assert "1 x question whose paragraphs are not each other's translations" in caplog.text
 
 
 def test_questions_that_read_the_same_have_both_paragraphs(tmp_path: Path) -> None:
-    asked = [question("a", "When?", "noon"), question("b", "when", "night"), question("c", "Where?", "home")]
+    questions = [question("a", "When?", "noon"), question("b", "when", "night"), question("c", "Where?", "home")]
     path = squad(
-        tmp_path / "en.json", [("t", [(f"At {text}.", [qa]) for text, qa in zip(["noon", "night", "home"], asked)])]
+        tmp_path / "en.json", [("t", [(f"At {text}.", [qa]) for text, qa in zip(["noon", "night", "home"], questions)])]
     )
     data = read_question_answering({"en": path})
     assert data.relevant == [[0, 1], [1, 0], [2]]
@@ -143,14 +149,14 @@ def test_files_that_have_nothing_in_common_are_refused(tmp_path: Path) -> None:
     def written(code: str, *questions: dict[str, object]) -> Path:
         return squad(tmp_path / f"{code}.json", [("t", [("x", list(questions))])])
 
-    one = written("en", question("a", "q", "x"))
+    english = written("en", question("a", "q", "x"))
     for code, other, facts in (
         ("de", [question("b", "q", "x"), question("c", "p", "x")], "share question ids: .*en.json shares none"),
         ("fr", [question("a", "q", "x"), question("a", "p", "x")], "an id of its own for every question"),
         ("es", [question("a", "q", "y")], "no question is left of .*1 x es: answer not in its paragraph"),
     ):
         with pytest.raises(ValueError, match=facts):
-            read_question_answering({"en": one, code: written(code, *other)})
+            read_question_answering({"en": english, code: written(code, *other)})
     with pytest.raises(FileNotFoundError, match="the nearest name there is e[ns].json"):
         read_question_answering({"en": tmp_path / "em.json"})
 

@@ -33,11 +33,15 @@ CODES = ("en", "zh", "ar")
 def questions(folder: Path, articles: int = 10) -> list[str]:
     specs = []
     for code in CODES:
-        told = []
+        written = []
         for row in range(articles):
-            asked = [question(f"i{row}.{part}", f"q{row}.{part} {code}", f"p{row}") for part in range(2)]
-            told.append((f"t{row}", [(f"p{row}.{part} {code}", [each]) for part, each in enumerate(asked)]))
-        specs.append(f"{code}={squad(folder / f'{code}.json', told)}")
+            paragraphs = []
+            for part in range(2):
+                about_paragraph = question(f"i{row}.{part}", f"q{row}.{part} {code}", f"p{row}")
+                paragraphs.append((f"p{row}.{part} {code}", [about_paragraph]))
+            written.append((f"t{row}", paragraphs))
+        path = squad(folder / f"{code}.json", written)
+        specs.append(f"{code}={path}")
     return specs
 
 
@@ -50,7 +54,10 @@ def labeled(folder: Path, ending: str, labels: list[int], *, codes: tuple[str, .
         else:
             text = "query\tpassage\tlabel\n" * (code == "zh") + "".join(f"{q}\t{p}\t{label}\n" for q, p, label in rows)
         path = folder / f"pairs.{code}{ending}"
-        path.write_bytes(gzip.compress(text.encode()) if ending.endswith(".gz") else text.encode())
+        content = text.encode()
+        if ending.endswith(".gz"):
+            content = gzip.compress(content)
+        path.write_bytes(content)
         specs.append(f"{code}={path}")
     return specs
 
@@ -60,8 +67,8 @@ def test_articles_are_held_out_of_questions(tmp_path: Path) -> None:
     data = load_pair_specs(specs, test_share=0.2, negatives_per_positive=2)
     assert data.train.languages == CODES and len(data.train) == 7 * 2 * 3
     assert data.dev is not None and len(data.dev) == 2 and len(data.dev[0].passages) == 2
-    test, again = (load_pool_specs(specs, split=split) for split in ("test", "dev"))
-    assert again == data.dev and len(test) == 4
+    test = load_pool_specs(specs, split="test")
+    assert load_pool_specs(specs, split="dev") == data.dev and len(test) == 4
     # Another seed draws other languages, of the part that was held out all the same.
     drawn = load_pool_specs(specs, split="test", seed=5)
     assert [pool.query.split()[0] for pool in drawn] == [pool.query.split()[0] for pool in test]
@@ -84,8 +91,8 @@ def test_labeled_files_keep_their_negatives(tmp_path: Path, ending: str) -> None
     assert len(data.train) == 16 and sum(data.train.labels) == 8 and data.train.passages["ar"][0][0] == '"'
     assert data.dev is not None and len(data.dev) == 2 and {len(pool.passages) for pool in data.dev} == {2}
     assert not {pool.query[:2] for pool in data.dev} & {query[:2] for query in data.train.queries["en"]}
-    more = load_pair_specs(labeled(tmp_path, ending, [1, 0] * 10), dev_share=0, negatives_per_positive=3)
-    assert len(more.train) == 20 + 30
+    with_more = load_pair_specs(labeled(tmp_path, ending, [1, 0] * 10), dev_share=0, negatives_per_positive=3)
+    assert len(with_more.train) == 20 + 30
 
 
 def test_files_of_relevant_pairs_get_negatives_and_all_candidates(tmp_path: Path) -> None:
@@ -103,10 +110,13 @@ def test_files_of_relevant_pairs_get_negatives_and_all_candidates(tmp_path: Path
 def test_each_query_of_a_retrieval_set_makes_a_pool_in_each_language(tmp_path: Path) -> None:
     """Thai passages; questions in Arabic and French, of which one has no relevant passage."""
     queries = {"ar": QUERIES["ar"], "fr": QUERIES["fr"][:2]}
+    queries_by_id = {}
+    for code, texts in queries.items():
+        queries_by_id[code] = {f"q{row}": text for row, text in enumerate(texts)}
     beir(
         tmp_path,
         {f"p{row}": text for row, text in enumerate(PASSAGES["th"])},
-        {code: {f"q{row}": text for row, text in enumerate(column)} for code, column in queries.items()},
+        queries_by_id,
         [("q0", "p0", 1), ("q0", "p3", 2), ("q1", "p1", 1), ("q1", "p2", 0), ("q2", "p2", 1)],
     )
     pools = load_pool_specs([f"th={tmp_path}"])
@@ -173,23 +183,24 @@ def test_a_sample_of_questions_keeps_every_paragraph(tmp_path: Path) -> None:
 def test_training_holds_out_articles_and_its_dev_and_test_are_other_splits() -> None:
     data = load_pair_specs(BOTH, dev_share=0.25, negatives_per_positive=2)
     assert len(data.train) == 15 * 3 and data.dev is not None and len(data.dev) == 5
-    given = load_pair_specs(BOTH, dev=["en=phrasebook?size=6", "zh=phrasebook?size=6"])
-    assert given.dev is not None and len(given.train) == 40
+    with_dev = load_pair_specs(BOTH, dev=["en=phrasebook?size=6", "zh=phrasebook?size=6"])
+    assert with_dev.dev is not None and len(with_dev.train) == 40
     questions = phrase_passages(["en", "zh"], split="dev", size=6).questions
-    expected = [questions[pool.query_language][row] for row, pool in enumerate(given.dev)]
-    assert [pool.query for pool in given.dev] == expected
+    expected = [questions[pool.query_language][row] for row, pool in enumerate(with_dev.dev)]
+    assert [pool.query for pool in with_dev.dev] == expected
 
 
 def test_insurance_qa_and_its_translation(tmp_path: Path) -> None:
     """The pools of one, the Chinese of the other: same numbers, same labels."""
-    v2, zh = write_v2(tmp_path / "V2"), write_translation(tmp_path / "zh")
-    found = read_insurance_qa({"en": v2, "zh": zh})
-    assert found.queries == {"en": ENGLISH, "zh": CHINESE} and found.candidates is not None
+    v2 = write_v2(tmp_path / "V2")
+    zh = write_translation(tmp_path / "zh")
+    data = read_insurance_qa({"en": v2, "zh": zh})
+    assert data.queries == {"en": ENGLISH, "zh": CHINESE} and data.candidates is not None
     label_of = {text: label for label, text in ANSWERS.items()}
-    labels = [label_of[text] for text in found.passages["en"]]
-    assert [[labels[number] for number in row] for row in found.candidates] == POOLS
-    assert [[labels[number] for number in row] for row in found.relevant] == TRUTHS
-    assert found.passages["zh"] == [f"第{label}号回答" for label in labels]
+    labels = [label_of[text] for text in data.passages["en"]]
+    assert [[labels[number] for number in row] for row in data.candidates] == POOLS
+    assert [[labels[number] for number in row] for row in data.relevant] == TRUTHS
+    assert data.passages["zh"] == [f"第{label}号回答" for label in labels]
     specs = [f"en={v2}", f"zh={zh}"]
     pairs = load_pair_specs(specs, dev_share=0).train
     counts = Counter()

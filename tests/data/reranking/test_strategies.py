@@ -57,10 +57,12 @@ def test_merged_and_cascade_show_every_pair_in_every_language() -> None:
     pairs = by_hand("en", "zh", "th")
     (stage,) = merged(pairs, seed=1)
     assert stage.column_names == [*PAIR_COLUMNS] and stage.features["label"].dtype == "float32"
-    wanted = [{(pairs.queries[code][row], pairs.passages[code][row], 1.0, code, code) for row in range(4)}
+    expected = [{(pairs.queries[code][row], pairs.passages[code][row], 1.0, code, code) for row in range(4)}
               for code in pairs.languages]  # fmt: skip
-    found = [{tuple(row[column] for column in PAIR_COLUMNS) for row in part} for part in (stage, *cascade(pairs))]
-    assert found == [set().union(*wanted), *wanted] and len(stage) == 12
+    rows_of_stages = [
+        {tuple(row[column] for column in PAIR_COLUMNS) for row in stage_rows} for stage_rows in (stage, *cascade(pairs))
+    ]
+    assert rows_of_stages == [set().union(*expected), *expected] and len(stage) == 12
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -79,26 +81,28 @@ def parallel(first: str, second: str, rows: int | None = None) -> Dataset:
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(5, 40), st.integers(0, 2), st.integers(0, 5))
-def test_the_papers_proportions(rows: int, each: int, seed: int) -> None:
-    made = xpi_pairs_from_parallel({"zh-en": parallel("zh", "en", rows)}, negatives_per_positive=each, seed=seed)
-    size, asked = rows * (1 + each), Counter[tuple[str, float]]()
+def test_the_papers_proportions(rows: int, negatives: int, seed: int) -> None:
+    made = xpi_pairs_from_parallel({"zh-en": parallel("zh", "en", rows)}, negatives_per_positive=negatives, seed=seed)
+    size = rows * (1 + negatives)
+    counts = Counter[tuple[str, float]]()
     forms = Counter(frozenset(pair) for pair in zip(made["query_language"], made["passage_language"]))
     assert len(made) == size and forms[frozenset(["zh", "en"])] == size - size // 2
     assert sorted([forms[frozenset(["zh"])], forms[frozenset(["en"])]]) == sorted([size // 2 - size // 4, size // 4])
     for row in made:
-        query, passage = row["query"].split(), row["passage"].split()
+        query = row["query"].split()
+        passage = row["passage"].split()
         assert (query[0] == passage[0]) == (row["label"] == 1)
         assert (query[1], passage[1]) == (row["query_language"], row["passage_language"])
-        asked[query[0], row["label"]] += 1
+        counts[query[0], row["label"]] += 1
         if row["label"] and row["query_language"] == row["passage_language"]:
             assert row["query"] == row["passage"], "a row of parallel text has one sentence of a language"
-    assert set(asked.values()) <= {1, each} and sum(made["label"]) == rows
+    assert set(counts.values()) <= {1, negatives} and sum(made["label"]) == rows
 
 
 def test_each_seed_has_its_own_pairs() -> None:
     data = {"zh-en": parallel("zh", "en", 20)}
-    one, again, other = (xpi_pairs_from_parallel(data, seed=seed)[:] for seed in (1, 1, 2))
-    assert one == again != other
+    first, again, other = [xpi_pairs_from_parallel(data, seed=seed)[:] for seed in (1, 1, 2)]
+    assert first == again != other
 
 
 def test_rows_that_share_a_text_are_no_negatives() -> None:

@@ -46,11 +46,12 @@ def test_a_query_of_grade_0_is_judged(tmp_path: Path) -> None:
     """A query for which everything judged is irrelevant was left out of the mean, which was too good."""
     trec = lines(tmp_path / "qrels.txt", ["q1 0 d1 1", "q2 0 d1 0", "q2 0 d2 -1"])
     assert retrieval.read_qrels(trec) == {"q1": {"d1": 1}, "q2": {}}
-    passages, queries = {"p": "there"}, {"en": {"a": "one", "b": "two", "c": "never judged"}}
+    passages = {"p": "there"}
+    queries = {"en": {"a": "one", "b": "two", "c": "never judged"}}
     folder = beir(tmp_path / "set", passages, queries, [("a", "p", 1), ("b", "p", 0)])
-    found = retrieval.read_retrieval_set(folder, language="en")
-    assert found.queries == {"en": {"a": "one", "b": "two"}} and found.n_without_relevant == 1
-    assert list(retrieval.query_passages(found)["source"]) == ["one"]  # no pair to train on
+    retrieval_set = retrieval.read_retrieval_set(folder, language="en")
+    assert retrieval_set.queries == {"en": {"a": "one", "b": "two"}} and retrieval_set.n_without_relevant == 1
+    assert list(retrieval.query_passages(retrieval_set)["source"]) == ["one"]  # no pair to train on
 
 
 def test_judged_queries_that_are_not_there(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -83,9 +84,9 @@ def test_queries_of_tsv_and_json_lines(tmp_path: Path) -> None:
 
 
 def test_beir_with_queries_by_language(tmp_path: Path) -> None:
-    found = retrieval.read_retrieval_set(translated(tmp_path / "set"), language="xx")
-    assert found.language == "xx" and list(found.passages) == OTHERS
-    assert found.queries["en"]["q3"] == ENGLISH[3] and found.relevant["q3"] == {"p3": 1}
+    retrieval_set = retrieval.read_retrieval_set(translated(tmp_path / "set"), language="xx")
+    assert retrieval_set.language == "xx" and list(retrieval_set.passages) == OTHERS
+    assert retrieval_set.queries["en"]["q3"] == ENGLISH[3] and retrieval_set.relevant["q3"] == {"p3": 1}
     chosen = retrieval.read_retrieval_set(tmp_path / "set", language="xx", query_languages=["en"])
     assert chosen.queries.keys() == {"en"}
     with pytest.raises(ValueError, match="has queries in en, xx: asked for fr"):
@@ -96,8 +97,8 @@ def test_plain_beir_with_a_folder_of_qrels(tmp_path: Path) -> None:
     json_lines(tmp_path / "corpus.jsonl", [{"_id": "d", "title": "T", "text": "text"}])
     json_lines(tmp_path / "queries.jsonl", [{"_id": "q", "text": "asked"}, {"_id": "r", "text": "unanswered"}])
     lines(tmp_path / "qrels" / "dev.tsv", ["query-id\tcorpus-id\tscore", "q\td\t1", "elsewhere\td\t1"])
-    found = retrieval.read_retrieval_set(tmp_path, language="en", split="dev")
-    assert found.queries == {"en": {"q": "asked"}} and found.n_without_relevant == 1
+    retrieval_set = retrieval.read_retrieval_set(tmp_path, language="en", split="dev")
+    assert retrieval_set.queries == {"en": {"q": "asked"}} and retrieval_set.n_without_relevant == 1
     with pytest.raises(FileNotFoundError, match=r"expected qrels of split 'test'.*qrels/test.tsv"):
         retrieval.read_retrieval_set(tmp_path, language="en")
 
@@ -107,16 +108,17 @@ def test_mr_tydi_and_miracl(tmp_path: Path) -> None:
     json_lines(tydi / "collection" / "docs.jsonl.gz", [{"id": "1#0", "contents": "Helsinki\n\npääkaupunki"}])
     lines(tydi / "topic.test.tsv", ["0\tMikä on Suomen pääkaupunki?"])
     lines(tydi / "qrels.test.txt", ["0 Q0 1#0 1"])
-    found = retrieval.read_retrieval_set(tydi, language="fi")
-    assert list(found.passages) == ["Helsinki\n\npääkaupunki"] and found.relevant == {"0": {"1#0": 1}}
+    retrieval_set = retrieval.read_retrieval_set(tydi, language="fi")
+    assert list(retrieval_set.passages) == ["Helsinki\n\npääkaupunki"] and retrieval_set.relevant == {"0": {"1#0": 1}}
     miracl = tmp_path / "miracl"
     for part in range(11):  # docs-10 comes after docs-9
         folder = miracl / "miracl-corpus-v1.0-fi"
         json_lines(folder / f"docs-{part}.jsonl.gz", [{"docid": f"{part}#0", "title": "", "text": f"osa {part}"}])
     lines(miracl / "miracl-v1.0-fi" / "topics" / "topics.miracl-v1.0-fi-dev.tsv", ["5\tMissä?"])
     lines(miracl / "miracl-v1.0-fi" / "qrels" / "qrels.miracl-v1.0-fi-dev.tsv", ["5\tQ0\t10#0\t1", "5\tQ0\t2#0\t0"])
-    [found] = retrieval.load_retrieval_specs([f"fi={miracl}?split=dev"])
-    assert list(found.passages) == [f"osa {part}" for part in range(11)] and found.relevant == {"5": {"10#0": 1}}
+    [retrieval_set] = retrieval.load_retrieval_specs([f"fi={miracl}?split=dev"])
+    assert list(retrieval_set.passages) == [f"osa {part}" for part in range(11)]
+    assert retrieval_set.relevant == {"5": {"10#0": 1}}
 
 
 def test_mr_tydi_with_passages_beside_the_queries(tmp_path: Path) -> None:
@@ -124,36 +126,39 @@ def test_mr_tydi_with_passages_beside_the_queries(tmp_path: Path) -> None:
     json_lines(tmp_path / "corpus.jsonl.gz", [passage])
     row = {"query_id": "9", "query": "Thủ đô?", "positive_passages": [passage], "negative_passages": []}
     json_lines(tmp_path / "train.jsonl.gz", [row])
-    found = retrieval.read_retrieval_set(tmp_path, language="vi", split="train")
-    assert found.queries == {"vi": {"9": "Thủ đô?"}} and found.relevant == {"9": {"1#0": 1}}
+    retrieval_set = retrieval.read_retrieval_set(tmp_path, language="vi", split="train")
+    assert retrieval_set.queries == {"vi": {"9": "Thủ đô?"}} and retrieval_set.relevant == {"9": {"1#0": 1}}
     pairs = retrieval.load_query_passage_specs([f"vi={tmp_path}"])["vi"]
-    assert pairs[:] == retrieval.query_passages(found)[:] and pairs[0]["target"] == "Hanoi là thủ đô."
+    assert pairs[:] == retrieval.query_passages(retrieval_set)[:] and pairs[0]["target"] == "Hanoi là thủ đô."
 
 
 def test_unknown_passages(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    asked = {"de": {"a": "Wo?", "b": "Wer?"}}
-    folder = beir(tmp_path / "set", {"p": "hier"}, asked, [("a", "p", 1), ("a", "gone", 1), ("b", "away", 1)])
+    queries = {"de": {"a": "Wo?", "b": "Wer?"}}
+    folder = beir(tmp_path / "set", {"p": "hier"}, queries, [("a", "p", 1), ("a", "gone", 1), ("b", "away", 1)])
     with pytest.raises(ParallelTextError, match="2 relevant passages are not in the corpus, such as away"):
         retrieval.read_retrieval_set(folder, language="de")
-    found = retrieval.read_retrieval_set(folder, language="de", skip_bad_lines=True)
-    assert found.relevant == {"a": {"p": 1}} and found.n_without_relevant == 1 and "such as away" in caplog.text
+    retrieval_set = retrieval.read_retrieval_set(folder, language="de", skip_bad_lines=True)
+    assert retrieval_set.relevant == {"a": {"p": 1}} and retrieval_set.n_without_relevant == 1
+    assert "such as away" in caplog.text
 
 
 def test_languages_without_relevant_passages(tmp_path: Path) -> None:
-    asked = {"de": {"a": "Wo?"}, "en": {"b": "Where?"}, "fr": {"c": "Où ?"}}
-    folder = beir(tmp_path / "set", {"p": "hier"}, asked, [("a", "p", 1), ("b", "p", 0)])
+    queries = {"de": {"a": "Wo?"}, "en": {"b": "Where?"}, "fr": {"c": "Où ?"}}
+    folder = beir(tmp_path / "set", {"p": "hier"}, queries, [("a", "p", 1), ("b", "p", 0)])
     with pytest.raises(ValueError, match=r"has none for en \(1 queries\), fr \(1 queries\)"):
         retrieval.read_retrieval_set(folder, language="de")
 
 
 def test_sentences_of_every_language_answer_questions_in_any(tmp_path: Path) -> None:
     sets = retrieval.read_xquad_r({code: write_xquad_r(tmp_path, code) for code in TEXTS})
-    assert [(found.language, list(found.passages)) for found in sets] == [(code, TEXTS[code][0]) for code in TEXTS]
-    for found in sets:
-        assert {code: list(asked.values()) for code, asked in found.queries.items()} == {
+    assert [(sentences.language, list(sentences.passages)) for sentences in sets] == [
+        (code, TEXTS[code][0]) for code in TEXTS
+    ]
+    for sentences in sets:
+        assert {code: list(queries.values()) for code, queries in sentences.queries.items()} == {
             code: TEXTS[code][1] for code in TEXTS
         }
-        assert found.relevant == {"q0": {"0/0": 1}, "q1": {"0/2": 1}}
+        assert sentences.relevant == {"q0": {"0/0": 1}, "q1": {"0/2": 1}}
     [pool] = retrieval_pools(sets, mixed=True)
     assert len(pool.queries) == 4 and len(list(pool.passages)) == len(pool.passage_ids) == 6
     assert {query.id: set(query.relevant) for query in pool.queries}["zh:q1"] == {"en:0/2", "zh:0/2"}
@@ -162,7 +167,7 @@ def test_sentences_of_every_language_answer_questions_in_any(tmp_path: Path) -> 
 def test_specs_of_xquad_r(tmp_path: Path) -> None:
     specs = [f"{code}={write_xquad_r(tmp_path, code)}" for code in TEXTS]
     sets = retrieval.load_retrieval_specs([f"{spec}?size=1&seed=1" for spec in specs], query_languages=["zh"])
-    assert [list(found.queries) for found in sets] == [["zh"], ["zh"]]
+    assert [list(sentences.queries) for sentences in sets] == [["zh"], ["zh"]]
     assert sets[0].queries == sets[1].queries and len(sets[0].queries["zh"]) == 1
     assert len(sets[0].passages) == 3 and sets[0].relevant.keys() == sets[0].queries["zh"].keys()
     with pytest.raises(ValueError, match="one file a language"):
@@ -196,8 +201,8 @@ def test_specs_of_the_phrasebook() -> None:
     sets = retrieval.load_retrieval_specs(
         ["de=phrasebook?size=4&queries=de,en", "zh=phrasebook?split=dev&size=3&seed=2"]
     )
-    assert [found.language for found in sets] == ["de", "zh"]
-    assert {code: list(asked) for code, asked in sets[0].queries.items()} == {
+    assert [retrieval_set.language for retrieval_set in sets] == ["de", "zh"]
+    assert {code: list(queries) for code, queries in sets[0].queries.items()} == {
         code: [f"test-0-{number}" for number in range(4)] for code in ("de", "en")
     }
     assert list(sets[1].queries) == ["zh"] and sets[1].relevant["dev-2-1"] == {"dev-2-1": 1}
