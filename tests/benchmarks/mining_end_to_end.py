@@ -18,14 +18,16 @@ import numpy as np
 from tests.benchmarks.measure import Ratio, Run, data_folder, main, quotients
 
 SETS = ("de-en", "fr-en", "ru-en", "zh-en")
-K, DIM = 4, 1024
+K = 4
+DIM = 1024
 
 
 def two_searches(folder: Path, name: str) -> None:
     """LASER's way: unique lines, two flat searches, a loop over candidates, a greedy pass, a file."""
     import faiss
 
-    texts, vectors = [], []
+    texts = []
+    vectors = []
     for side in ("source", "target"):
         rows: dict[str, int] = {}
         for row, line in enumerate((folder / f"{name}.{side}").read_text(encoding="utf-8").split("\n")[:-1]):
@@ -40,22 +42,25 @@ def two_searches(folder: Path, name: str) -> None:
         searches.append(index.search(queries, K))
     means = [cosines.mean(axis=1) for cosines, _ in searches]
     candidates: list[tuple[float, int, int]] = []
-    for way, (_, found) in enumerate(searches):
-        own, other = vectors[way], vectors[1 - way]
-        for row in range(len(found)):
-            scored = [
-                (own[row].dot(other[near]) / ((means[way][row] + means[1 - way][near]) / 2), near)
-                for near in found[row]
-            ]
-            score, near = max(scored)
-            candidates.append((score, row, near) if way == 0 else (score, near, row))
-    taken: tuple[set[int], set[int]] = (set(), set())
+    for way, (_, neighbors) in enumerate(searches):
+        queries = vectors[way]
+        corpus = vectors[1 - way]
+        for row, nearest_rows in enumerate(neighbors):
+            scored = []
+            for neighbor in nearest_rows:
+                mean = (means[way][row] + means[1 - way][neighbor]) / 2
+                scored.append((queries[row].dot(corpus[neighbor]) / mean, neighbor))
+            score, neighbor = max(scored)
+            source_row, target_row = (row, neighbor) if way == 0 else (neighbor, row)
+            candidates.append((score, source_row, target_row))
+    used_sources: set[int] = set()
+    used_targets: set[int] = set()
     with (folder / f"{name}.laser").open("w", encoding="utf-8") as file:
-        for score, one, other_one in sorted(candidates, reverse=True):
-            if one not in taken[0] and other_one not in taken[1]:
-                taken[0].add(one)
-                taken[1].add(other_one)
-                file.write(f"{score}\t{texts[0][one]}\t{texts[1][other_one]}\n")
+        for score, source_row, target_row in sorted(candidates, reverse=True):
+            if source_row not in used_sources and target_row not in used_targets:
+                used_sources.add(source_row)
+                used_targets.add(target_row)
+                file.write(f"{score}\t{texts[0][source_row]}\t{texts[1][target_row]}\n")
 
 
 def ours(folder: Path, name: str, *, filtered: bool) -> None:
@@ -71,7 +76,7 @@ def ours(folder: Path, name: str, *, filtered: bool) -> None:
 
 
 def read(run: Run, name: str) -> tuple[list[str], list[str], list[tuple[int, int]]]:
-    """Source, target, and pairs of rows that are translations."""
+    """Return source, target, and pairs of rows that are translations."""
     from st_xling.data import read_bucc
     from st_xling.data.phrasebook import mining_phrases
 
@@ -79,27 +84,37 @@ def read(run: Run, name: str) -> tuple[list[str], list[str], list[tuple[int, int
         phrases = mining_phrases(*name.split("-"), size=60, gold=20)
         return phrases.source, phrases.target, phrases.gold
     corpus = read_bucc(data_folder() / "mining", name, "test")
-    rows = [{one: row for row, one in enumerate(ids)} for ids in (corpus.source_ids, corpus.target_ids)]
-    return corpus.source, corpus.target, [(rows[0][one], rows[1][other]) for one, other in corpus.gold or []]
+    source_rows = {sentence_id: row for row, sentence_id in enumerate(corpus.source_ids)}
+    target_rows = {sentence_id: row for row, sentence_id in enumerate(corpus.target_ids)}
+    gold = [(source_rows[source], target_rows[target]) for source, target in corpus.gold or []]
+    return corpus.source, corpus.target, gold
 
 
 def prepare(run: Run, folder: Path, sets: list[str]) -> None:
     """Write text and embeddings of each set, and of all sets as one."""
     for name in sets:
-        *texts, gold = read(run, name)
+        source, target, gold = read(run, name)
         random = np.random.default_rng(len(name) + ord(name[0]))
-        vectors = [random.standard_normal((len(lines), DIM), dtype=np.float32) / 2 for lines in texts]
-        for one, other in gold:
-            vectors[1][other] += vectors[0][one]
-        for side, lines, some in zip(("source", "target"), texts, vectors):
-            for label in (name, "all"):
-                with (folder / f"{label}.{side}").open("a", encoding="utf-8") as file:
-                    file.writelines(f"{text}\n" for text in lines)
-                path = folder / f"{label}.{side}.npy"
-                np.save(path, np.concatenate([*([np.load(path)] if path.exists() else []), some]).astype(np.float32))
+        source_vectors = random.standard_normal((len(source), DIM), dtype=np.float32) / 2
+        target_vectors = random.standard_normal((len(target), DIM), dtype=np.float32) / 2
+        for source_row, target_row in gold:
+            target_vectors[target_row] += source_vectors[source_row]
+        for label in (name, "all"):
+            _append(folder / f"{label}.source", source, source_vectors)
+            _append(folder / f"{label}.target", target, target_vectors)
 
 
-def _pairs(path: Path) -> set[tuple[str, ...]]:
+def _append(path: Path, lines: list[str], vectors: np.ndarray) -> None:
+    """Append lines to a file, and their embeddings to the file next to it."""
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(f"{text}\n" for text in lines)
+    vectors_path = path.with_name(f"{path.name}.npy")
+    if vectors_path.exists():
+        vectors = np.concatenate([np.load(vectors_path), vectors])
+    np.save(vectors_path, vectors.astype(np.float32))
+
+
+def _read_pairs(path: Path) -> set[tuple[str, ...]]:
     texts = slice(3, 5) if path.suffix == ".ours" else slice(-2, None)
     return {tuple(line.split("\t")[texts]) for line in path.read_text(encoding="utf-8").split("\n")[:-1]}
 
@@ -108,9 +123,10 @@ def measure(run: Run, *, sets: tuple[str, ...] = (*SETS, "all")) -> Iterator[Rat
     import faiss
 
     faiss.omp_set_num_threads(run.threads)
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        prepare(run, folder, [name for name in sets if name != "all"] if run.quick else [*SETS])
+    prepared_sets = [name for name in sets if name != "all"] if run.quick else [*SETS]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        prepare(run, folder, prepared_sets)
         for name in sets:
             ways: dict[str, Callable[[], None]] = {
                 "no filters": partial(ours, folder, name, filtered=False),
@@ -118,9 +134,11 @@ def measure(run: Run, *, sets: tuple[str, ...] = (*SETS, "all")) -> Iterator[Rat
                 "LASER": partial(two_searches, folder, name),
             }
             seconds = run.in_turn(ways)
-            own, theirs = _pairs(folder / f"{name}.ours"), _pairs(folder / f"{name}.laser")
+            our_pairs = _read_pairs(folder / f"{name}.ours")
+            laser_pairs = _read_pairs(folder / f"{name}.laser")
+            n_shared = len(our_pairs & laser_pairs)
             for way in ("no filters", "filters"):
-                note = f"{median(seconds[way]):.2f} s; {len(own):,} pairs, {len(own & theirs):,} of them also theirs"
+                note = f"{median(seconds[way]):.2f} s; {len(our_pairs):,} pairs, {n_shared:,} of them also theirs"
                 target = 2.0 if name == "all" else None
                 faster = quotients(seconds["LASER"], seconds[way])
                 yield Ratio(f"{name}, {way}: speed", "LASER's way", faster, at_least=target, note=note)
