@@ -194,7 +194,8 @@ def test_gradient_checkpointing_with_adapters(name: str, cached: int, keep: bool
     """The inputs of a frozen encoder need gradients, or nothing is trained: the losses are those without it."""
     options = {**SHORT, "arguments.lora": {"rank": 4, "dropout": 0.0, "merge": not keep}}
     options |= {"arguments.mini_batch_size": cached}
-    results, passes = [], []
+    results = []
+    passes = []
     for checkpointing in (False, True):
         recipe = load_recipe("tr", overrides={**options, "arguments.gradient_checkpointing": checkpointing})
         model = SentenceTransformer(str(saved_start(name)), device="cpu")
@@ -225,7 +226,7 @@ class Widths(TrainerCallback):
         self.seen = [int(batch["source_attention_mask"].sum(dim=1).max()) for batch in loader]
 
 
-@pytest.mark.parametrize(("given", "width"), [(None, 512), slow(600, 600)])
+@pytest.mark.parametrize(("max_length", "width"), [(None, 512), slow(600, 600)])
 def test_a_page_among_the_sentences_is_cut(
     max_length: int | None, width: int, data: Any, tmp_path: Path, caplog: Any
 ) -> None:
@@ -254,9 +255,9 @@ def test_a_page_among_the_sentences_is_cut(
     assert any(f"1 of 64 texts (1.6 %) are longer than {width} tokens" in line for line in caplog.messages)
 
 
-@pytest.mark.parametrize(("given", "width"), [(None, 512), (600, 600)])
+@pytest.mark.parametrize(("max_length", "width"), [(None, 512), (600, 600)])
 def test_a_page_among_the_sentences_is_cut_in_a_script(
-    given: int | None, width: int, data: Any, tmp_path: Path, caplog: Any
+    max_length: int | None, width: int, data: Any, tmp_path: Path, caplog: Any
 ) -> None:
     """Recipes alone did so: a script with the trainer ran out of memory on the same data."""
     caplog.set_level("INFO", logger="st_xling")
@@ -265,7 +266,7 @@ def test_a_page_among_the_sentences_is_cut_in_a_script(
     model = SentenceTransformer(str(saved_start("qwen3")), device="cpu")
     widths = Widths()
     arguments = CrossLingualTrainingArguments(
-        str(tmp_path), max_steps=1, per_device_train_batch_size=32, max_length=given, disable_tqdm=True
+        str(tmp_path), max_steps=1, per_device_train_batch_size=32, max_length=max_length, disable_tqdm=True
     )
     loss = TranslationRankingLoss(model)
     trainer = CrossLingualTrainer(model=model, args=arguments, train_dataset=rows, loss=loss, callbacks=[widths])
@@ -273,7 +274,7 @@ def test_a_page_among_the_sentences_is_cut_in_a_script(
     assert max(widths.seen) == width
     assert model.max_seq_length == 32_768
     lines = [line for line in caplog.messages if "training reads at most 512 tokens" in line]
-    assert len(lines) == (0 if given else 1)
+    assert len(lines) == (0 if max_length else 1)
 
 
 def test_static_embeddings_have_no_layers_to_adapt(data: Any, tmp_path: Path) -> None:
