@@ -93,7 +93,8 @@ def map_on_ray(
         # next task (max_calls: also on a GPU).
         remote = ray.remote(**needed, max_retries=RETRIES, max_calls=0)(_run_on_worker)
         shared = [ray.put(start)], os.urandom(8), "cuda" if gpus else "cpu", threads
-        todo, running = iter(items), deque[tuple[Any, Any]]()
+        todo = iter(items)
+        running = deque[tuple[Any, Any]]()  # items with references to their results
         try:
             while True:
                 # Nodes may join, or be lost.
@@ -140,11 +141,16 @@ def run_on_ray(
 
     Stores are read by the workers; arrays, also of ``.npy`` files, are sent once.
     """
-    source, target = (rows.detach().cpu() if isinstance(rows, Tensor) else rows for rows in (source, target))
+    source = _on_cpu(source)
+    target = _on_cpu(target)
 
     def start(_: str) -> Callable[[tuple[int, Any]], Any]:
         return lambda task: run(source, target, task[1])
 
-    with closing(map_on_ray(start, tasks.items(), name="search")) as found:
-        for (number, _), result in found:
+    with closing(map_on_ray(start, tasks.items(), name="search")) as results:
+        for (number, _), result in results:
             yield number, result
+
+
+def _on_cpu(embeddings: Embeddings) -> Embeddings:
+    return embeddings.detach().cpu() if isinstance(embeddings, Tensor) else embeddings

@@ -176,7 +176,9 @@ def estimate_threshold(
     mixture = _fit(distances, min(source_scale, target_scale))
     if mixture is None:
         return _without_threshold("the scores do not vary enough to estimate a threshold: all pairs are kept")
-    best = _best_threshold(scores, mixture.probabilities(distances)) if mixture.stands_out else None
+    best = None
+    if mixture.stands_out:
+        best = _best_threshold(scores, mixture.probabilities(distances))
     if best is None:
         return _without_threshold(
             "no group of translations stands out in the scores, as in texts that have none in common: all pairs are "
@@ -222,8 +224,12 @@ def _scale(choices: np.ndarray) -> float:
     """
     if not len(choices):
         return 0.0
-    middle, high = np.quantile(choices[:, 1], [0.5, 0.75])
-    return float(min(np.median(choices[:, 0] - choices[:, 1]) / math.log(2), (high - middle) / 0.558))
+    best = choices[:, 0]
+    second = choices[:, 1]
+    middle, high = np.quantile(second, [0.5, 0.75])
+    by_distances = np.median(best - second) / math.log(2)
+    by_second_choices = (high - middle) / 0.558
+    return float(min(by_distances, by_second_choices))
 
 
 def _distances(
@@ -285,19 +291,8 @@ def _fit(distances: np.ndarray, scale: float) -> _Mixture | None:
     alone = float(((counts * excess).sum() + _PRIOR_PAIRS * first_beta) / (n + _PRIOR_PAIRS))
     alone_likelihood = float((counts * (-math.log(alone) - excess / alone)).sum()) + log_prior(alone)
 
-    # To begin with, translations are the pairs so far out that less than one wrong pair would be there. Within 2 beta
-    # are 1 - exp(-2) of the wrong ones.
     beta = first_beta
-    near = float(counts[excess < 2 * beta].sum())
-    wrong = min(n, near / (1 - math.exp(-2)))
-    far = excess > beta * math.log(max(wrong, 1.0) + 1)
-    mean = max(_quantile(excess, counts, 0.98), 4 * beta)
-    deviation = 1.5 * beta
-    if counts[far].sum() > 3:
-        mean = _quantile(excess[far], counts[far], 0.5)
-        deviation = max(_deviation(excess[far], counts[far]), beta)
-    share = max(1 - wrong / n, 0.02)
-
+    share, mean, deviation = _first_translations(excess, counts, beta)
     likelihood = -math.inf
     for _ in range(_ITERATIONS):
         wrong_density = (1 - share) * _exponential(excess, beta)
@@ -306,15 +301,16 @@ def _fit(distances: np.ndarray, scale: float) -> _Mixture | None:
         density = np.maximum(wrong_density + right_density, np.finfo(float).tiny)
         likelihood = float((counts * np.log(density)).sum()) + log_prior(beta)
         right = counts * right_density / density
-        total = float(right.sum())
-        if total < 1e-6:
+        total_right = float(right.sum())
+        if total_right < 1e-6:
             break
-        share = total / n
-        mean = float((right * excess).sum()) / total
+        share = total_right / n
+        mean = float((right * excess).sum()) / total_right
         # No narrower than chance would make a few pairs.
-        deviation = max(math.sqrt(float((right * (excess - mean) ** 2).sum()) / total), 0.5 * first_beta)
-        left = counts - right
-        beta = float(((left * excess).sum() + _PRIOR_PAIRS * first_beta) / (left.sum() + _PRIOR_PAIRS))
+        variance = float((right * (excess - mean) ** 2).sum()) / total_right
+        deviation = max(math.sqrt(variance), 0.5 * first_beta)
+        wrong = counts - right
+        beta = float(((wrong * excess).sum() + _PRIOR_PAIRS * first_beta) / (wrong.sum() + _PRIOR_PAIRS))
     return _Mixture(
         start=start,
         wrong=(1 - share) * n,
@@ -324,6 +320,25 @@ def _fit(distances: np.ndarray, scale: float) -> _Mixture | None:
         deviation=deviation,
         likelihood_ratio=2 * (likelihood - alone_likelihood),
     )
+
+
+def _first_translations(excess: np.ndarray, counts: np.ndarray, beta: float) -> tuple[float, float, float]:
+    """Return share, mean and deviation of the translations to begin the fit with.
+
+    These are the pairs so far out that less than one wrong pair would be there.
+    """
+    n = float(counts.sum())
+    near = float(counts[excess < 2 * beta].sum())
+    wrong = min(n, near / (1 - math.exp(-2)))  # within 2 beta are 1 - exp(-2) of the wrong ones
+    share = max(1 - wrong / n, 0.02)
+    far = excess > beta * math.log(max(wrong, 1.0) + 1)
+    if counts[far].sum() > 3:
+        mean = _quantile(excess[far], counts[far], 0.5)
+        deviation = max(_deviation(excess[far], counts[far]), beta)
+    else:
+        mean = max(_quantile(excess, counts, 0.98), 4 * beta)
+        deviation = 1.5 * beta
+    return share, mean, deviation
 
 
 def _tail(distances: np.ndarray, start: float) -> tuple[np.ndarray, np.ndarray]:

@@ -61,17 +61,15 @@ def check_text_languages(filters: FilterOptions, sources: Sequence[str], targets
         WrongLanguage: Naming for each side what it looks like, and what was named.
     """
     named = filters.source_language, filters.target_language
-    samples = [_sample(texts) for texts in (sources, targets)]
-    few = [
-        None if code is None else _other_language(sample, code, _FEWEST_SWAPPED) for sample, code in zip(samples, named)
-    ]
-    if _are_swapped(few, named):
-        facts = _facts(few, named)
+    samples = _sample_sentences(sources), _sample_sentences(targets)
+    seeming = [_other_language(sample, code, _FEWEST_SWAPPED) for sample, code in zip(samples, named)]
+    if _are_swapped(seeming, named):
+        facts = _describe_languages(seeming, named)
         raise WrongLanguage(f"0 pairs: {facts}. Swap the two languages or the two texts, or name no languages.")
-    others = [None if code is None else _other_language(sample, code) for sample, code in zip(samples, named)]
+    others = [_other_language(sample, code) for sample, code in zip(samples, named)]
     if not any(others):
         return
-    facts = _facts(others, named)
+    facts = _describe_languages(others, named)
     limit = filters.enabled.get("language")
     for side, other, code, sample in zip(_SIDES, others, named, samples):
         if other is None or limit is None:
@@ -86,7 +84,8 @@ def check_text_languages(filters: FilterOptions, sources: Sequence[str], targets
     logger.warning("%s", facts)
 
 
-def _facts(others: Sequence[str | None], named: Sequence[str | None]) -> str:
+def _describe_languages(others: Sequence[str | None], named: Sequence[str | None]) -> str:
+    """Return a line about the sides that are in another language than named."""
     sides = zip(_SIDES, others, named)
     return "; ".join(f"the {side} looks like {other}, you said {code}" for side, other, code in sides if other)
 
@@ -102,21 +101,30 @@ def _are_swapped(identified: Sequence[str | None], named: Sequence[str | None]) 
         return False
 
 
-def _sample(texts: Sequence[str]) -> list[str]:
+def _sample_sentences(texts: Sequence[str]) -> list[str]:
     """Return sentences at equal distances that are not blank."""
     rows = range(0, len(texts), 1 + len(texts) // _MOST)
-    return [text for row in rows if (text := texts[row]).strip()]
+    sentences = [texts[row] for row in rows]
+    return [sentence for sentence in sentences if sentence.strip()]
 
 
-def _other_language(sample: Sequence[str], code: str, fewest: int = _FEWEST) -> str | None:
-    """Return the language of most sentences, if it is not the expected one and enough of them tell theirs."""
+def _other_language(sample: Sequence[str], code: str | None, fewest: int = _FEWEST) -> str | None:
+    """Return the language of most sentences, if it is not the expected one and enough of them tell theirs.
+
+    ``None`` if no language is expected, or py3langid does not know it.
+    """
+    if code is None:
+        return None
     try:
         labels = expected_labels(code)
     except LanguageUnknown:
         return None
     # Punjabi in Arabic letters would be taken for Urdu.
-    telling = [part for text in sample if (part := identifiable_part(text, code))]
-    label = main_language(telling, share=_SHARE) if len(telling) >= fewest else UNKNOWN
+    parts = [identifiable_part(text, code) for text in sample]
+    telling = [part for part in parts if part]
+    if len(telling) < fewest:
+        return None
+    label = main_language(telling, share=_SHARE)
     return None if label in (UNKNOWN, *labels) else label
 
 
@@ -152,15 +160,15 @@ def named_or_found(
     """
     languages: list[str] = []
     notes: list[str] = []
-    for side, given, file, text in zip(_SIDES, named, files, texts):
-        if given is not None:
-            languages.append(given)
+    for side, named_language, file, text in zip(_SIDES, named, files, texts):
+        if named_language is not None:
+            languages.append(named_language)
             continue
         code = None if file is None else language_in_name(file)
         origin = "" if file is None else f"of the name {Path(file).name}"
         if code is None:
             # Short texts of plain letters are identified by chance.
-            telling = [part for part in _sample(text) if len(part) >= LEAST_CHARS or not part.isascii()]
+            telling = [part for part in _sample_sentences(text) if len(part) >= LEAST_CHARS or not part.isascii()]
             code = main_language(telling, share=_SHARE) if len(telling) >= _FEWEST_TELLING else UNKNOWN
             origin = "identified"
         if code == UNKNOWN:

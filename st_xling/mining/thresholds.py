@@ -38,11 +38,17 @@ from st_xling.utils.signature import loaded, name_of
 
 logger = logging.getLogger(__name__)
 
-#: File of published thresholds in a model's folder or repository, and its version.
-MINING_FILE, VERSION = "mining.json", 1
+#: File of published thresholds in a model's folder or repository.
+MINING_FILE = "mining.json"
 
-#: Values of a threshold that look for a published one: if there is none, it is estimated, or an error is raised.
-AUTO, PUBLISHED = "auto", "published"
+#: Version of that file.
+VERSION = 1
+
+#: Value of a threshold that looks for a published one, and is estimated if there is none.
+AUTO = "auto"
+
+#: Value of a threshold that looks for a published one, and raises an error if there is none.
+PUBLISHED = "published"
 
 
 @dataclass(frozen=True)
@@ -123,7 +129,8 @@ def best_threshold(scores: ArrayLike, is_correct: ArrayLike, n_gold: int) -> Thr
     if not correct.any():
         return Threshold(float("inf"), 0.0, 0.0, 0.0)
     order = np.argsort(-values, kind="stable")
-    values, hits = values[order], np.cumsum(correct[order])
+    values = values[order]
+    hits = np.cumsum(correct[order])
     # The last pair of each run of equal scores, including the end of the list: the only places to cut.
     last = np.flatnonzero(np.append(values[1:] != values[:-1], True))
     f1 = 2 * hits[last] / (last + 1 + n_gold)
@@ -134,7 +141,8 @@ def best_threshold(scores: ArrayLike, is_correct: ArrayLike, n_gold: int) -> Thr
         # In the dtype of the scores: numpy compares float32 scores with a threshold rounded to float32.
         middle = (dropped / 2 + threshold / 2).astype(values.dtype)
         threshold = middle if middle > dropped else threshold
-    return Threshold(float(threshold), *precision_recall_f1(int(hits[cut]), int(cut) + 1, n_gold))
+    precision, recall, best_f1 = precision_recall_f1(int(hits[cut]), int(cut) + 1, n_gold)
+    return Threshold(float(threshold), precision, recall, best_f1)
 
 
 def correct_pairs(pairs: MinedPairs, gold: Iterable[tuple[int, int]]) -> np.ndarray:
@@ -148,12 +156,12 @@ def correct_pairs(pairs: MinedPairs, gold: Iterable[tuple[int, int]]) -> np.ndar
     Raises:
         ValueError: If a gold pair occurs twice: counting it twice would distort recall.
     """
-    wanted = Counter(gold)
-    if wanted and max(wanted.values()) > 1:
+    counts = Counter(gold)
+    if counts and max(counts.values()) > 1:
         raise ValueError(
-            f"gold must contain each pair once: got {wanted.most_common(1)[0][0]} twice; remove the repeats."
+            f"gold must contain each pair once: got {counts.most_common(1)[0][0]} twice; remove the repeats."
         )
-    return np.array([(source, target) in wanted for _, source, target in pairs], dtype=bool)
+    return np.array([(source, target) in counts for _, source, target in pairs], dtype=bool)
 
 
 def evaluate_pairs(pairs: MinedPairs, gold: Iterable[tuple[int, int]], threshold: float) -> Threshold:
@@ -168,10 +176,12 @@ def evaluate_pairs(pairs: MinedPairs, gold: Iterable[tuple[int, int]], threshold
     Raises:
         ValueError: As :func:`correct_pairs`, and without gold pairs.
     """
-    wanted = list(gold)
-    correct = correct_pairs(pairs, wanted)
+    gold_pairs = list(gold)
+    correct = correct_pairs(pairs, gold_pairs)
     selected = pairs.scores >= threshold
-    return Threshold(threshold, *precision_recall_f1(int((correct & selected).sum()), int(selected.sum()), len(wanted)))
+    n_correct = int((correct & selected).sum())
+    precision, recall, f1 = precision_recall_f1(n_correct, int(selected.sum()), len(gold_pairs))
+    return Threshold(threshold, precision, recall, f1)
 
 
 def canonical_pair(pair: str) -> tuple[str, str]:
@@ -236,10 +246,10 @@ def publish_thresholds(folder: str | Path, thresholds: Mapping[str, PublishedThr
         OSError: If the file cannot be written; the existing file is kept.
     """
     path = Path(folder) / MINING_FILE
-    new = set(map(canonical_pair, thresholds))
-    old = load_published_thresholds(Path(folder))
-    entries = {pair: asdict(one) for pair, one in old.items() if canonical_pair(pair) not in new}
-    entries |= {pair: asdict(one) for pair, one in thresholds.items()}
+    replaced = set(map(canonical_pair, thresholds))
+    published = load_published_thresholds(Path(folder))
+    kept = {pair: threshold for pair, threshold in published.items() if canonical_pair(pair) not in replaced}
+    entries = {pair: asdict(threshold) for pair, threshold in (kept | {**thresholds}).items()}
     for entry in entries.values():
         if not entry["options"]:
             del entry["options"]
@@ -301,18 +311,24 @@ def match_published_threshold(
         ValueError: If there is none; names what differs.
     """
     # Without region and script: a pair of languages has a single threshold.
-    codes = (re.split("[-_]", code.strip().lower())[0] for code in (source_language, target_language))
-    wanted, mismatches = tuple(map(canonical_language, codes)), []
-    for pair, threshold in sorted(published.items(), key=lambda item: canonical_pair(item[0]) != wanted):
-        if canonical_pair(pair) not in (wanted, wanted[::-1]):
+    codes = [re.split("[-_]", code.strip().lower())[0] for code in (source_language, target_language)]
+    languages = tuple(map(canonical_language, codes))
+    mismatches: list[str] = []
+    for pair, threshold in sorted(published.items(), key=lambda item: canonical_pair(item[0]) != languages):
+        if canonical_pair(pair) not in (languages, languages[::-1]):
             continue
-        found = {name: getattr(threshold, name) for name in ("margin", "k", "retrieval")} | {**threshold.options}
+        options: dict[str, Any] = {
+            "margin": threshold.margin,
+            "k": threshold.k,
+            "retrieval": threshold.retrieval,
+            **threshold.options,
+        }
         differences = [
-            f"{name} {found.get(name, 'default')}, not {run.get(name, 'default')}"
-            for name in dict.fromkeys([*run, *found])
-            if found.get(name) != run.get(name)
+            f"{name} {options.get(name, 'default')}, not {run.get(name, 'default')}"
+            for name in dict.fromkeys([*run, *options])
+            if options.get(name) != run.get(name)
         ]
-        if canonical_pair(pair) != wanted and run["retrieval"] in ("forward", "backward"):
+        if canonical_pair(pair) != languages and run["retrieval"] in ("forward", "backward"):
             differences.append(f"the other direction of {run['retrieval']}")
         if not differences:
             return pair, threshold
@@ -340,25 +356,34 @@ def find_published_threshold(
     Raises:
         ValueError: If the model's file is invalid, or ``required`` and no threshold matches.
     """
-    name, published = name_of(model), load_published_thresholds(model)
-    source, target = (code or (main_language(text) if published else "") for code, text in zip(languages, texts))
-    identified = " (identified languages: set --source-language and --target-language to change them)"
-    identified = identified if published and None in languages else ""
+    name = name_of(model)
+    published = load_published_thresholds(model)
+    codes = [code or "" for code in languages]
+    if published:
+        codes = [code or main_language(text) for code, text in zip(languages, texts)]
+    identified = ""
+    if published and None in languages:
+        identified = " (identified languages: set --source-language and --target-language to change them)"
     try:
         if not published:
             raise ValueError("it has none")
-        pair, found = match_published_threshold(published, source, target, run)
+        pair, match = match_published_threshold(published, codes[0], codes[1], run)
     except ValueError as error:
         if required:
             raise ValueError(
                 f"threshold 'published' needs a threshold of the model (--model {name}) that is valid for this run: "
                 f"{error}; give a number, or calibrate with known translations."
             ) from None
-        level = logging.WARNING if published else logging.INFO if model is not None else logging.DEBUG
+        level = logging.WARNING
+        if not published:
+            level = logging.DEBUG if model is None else logging.INFO
         logger.log(level, "no published threshold of %s is used: %s%s; it is estimated", name, error, identified)
         return None, ""
-    measured = (("precision", found.precision), ("recall", found.recall))
-    known = "".join(f", {measure} {value:.3f}" for measure, value in measured if value is not None)
-    line = f"threshold {found.threshold:.4f} of {name} for {pair}{known}; published with {found.signature}"
+    metrics = ""
+    if match.precision is not None:
+        metrics += f", precision {match.precision:.3f}"
+    if match.recall is not None:
+        metrics += f", recall {match.recall:.3f}"
+    line = f"threshold {match.threshold:.4f} of {name} for {pair}{metrics}; published with {match.signature}"
     logger.info("%s%s", line, identified)
-    return found, line
+    return match, line

@@ -92,7 +92,8 @@ def check_shapes(
     first: Embeddings, second: Embeddings, first_name: str, second_name: str
 ) -> tuple[Embeddings, Embeddings]:
     """The part of :func:`check_pair` that reads no values; returns both by :func:`as_embeddings`."""
-    first, second = as_embeddings(first, first_name), as_embeddings(second, second_name)
+    first = as_embeddings(first, first_name)
+    second = as_embeddings(second, second_name)
     for embeddings, name in ((first, first_name), (second, second_name)):
         if embeddings.ndim != 2:
             raise ValueError(
@@ -144,11 +145,13 @@ def checked_lengths(embeddings: Embeddings, name: str) -> np.ndarray:
     lengths = np.empty(embeddings.shape[0])
     for start in range(0, len(lengths), _ROWS_AT_ONCE):
         lengths[start : start + _ROWS_AT_ONCE] = _lengths(float64_rows(embeddings, start, start + _ROWS_AT_ONCE))
-    faults = {"NaN or infinity": ~np.isfinite(lengths), "only zeros": lengths == 0}
-    found = [f"{fault} in {_listed(np.flatnonzero(bad).tolist())}" for fault, bad in faults.items() if bad.any()]
-    if found:
+    faults: list[str] = []
+    for fault, is_bad in (("NaN or infinity", ~np.isfinite(lengths)), ("only zeros", lengths == 0)):
+        if is_bad.any():
+            faults.append(f"{fault} in {_name_rows(np.flatnonzero(is_bad).tolist())}")
+    if faults:
         raise ValueError(
-            f"{name} must hold finite vectors of non-zero length: got {' and '.join(found)}; "
+            f"{name} must hold finite vectors of non-zero length: got {' and '.join(faults)}; "
             "drop these sentences or check the model and its precision."
         )
     return lengths
@@ -159,10 +162,13 @@ def _lengths(rows: np.ndarray) -> np.ndarray:
         return np.sqrt(np.add.reduce(rows * rows, axis=1))
 
 
-def _listed(rows: list[int], shown: int = 5) -> str:
-    listed = ", ".join(map(str, rows[:shown]))
-    more = f" and {len(rows) - shown} more" if len(rows) > shown else ""
-    return f"{'row' if len(rows) == 1 else 'rows'} {listed}{more}"
+def _name_rows(rows: list[int], shown: int = 5) -> str:
+    """Return the first of some rows by number, and how many others there are."""
+    if len(rows) == 1:
+        return f"row {rows[0]}"
+    names = ", ".join(map(str, rows[:shown]))
+    others = f" and {len(rows) - shown} more" if len(rows) > shown else ""
+    return f"rows {names}{others}"
 
 
 def nearest(queries: Embeddings, corpus: Embeddings) -> np.ndarray:
@@ -216,15 +222,17 @@ def translation_ranks(queries: Embeddings, corpus: Embeddings) -> np.ndarray:
         )
     check_pair(queries, corpus, "queries", "corpus")
     ranks = np.zeros(queries.shape[0], dtype=np.int64)
-    blocks = [
-        np.einsum("ij,ij->i", *(unit_vectors(rows, start, start + _BLOCK) for rows in (queries, corpus)))
-        for start in range(0, len(ranks), _BLOCK)
-    ]
-    own = rounded_cosines(np.concatenate(blocks))  # equal to those below
+    pair_products = []
+    for start in range(0, len(ranks), _BLOCK):
+        query_block = unit_vectors(queries, start, start + _BLOCK)
+        corpus_block = unit_vectors(corpus, start, start + _BLOCK)
+        pair_products.append(np.einsum("ij,ij->i", query_block, corpus_block))
+    pair_cosines = rounded_cosines(np.concatenate(pair_products))  # equal to those below
     for rows, start, cosines in _cosine_blocks(queries, corpus):
-        mine = own[rows, None]
-        earlier = np.arange(start, start + cosines.shape[1]) < np.arange(rows.start, rows.stop)[:, None]
-        ranks[rows] += ((cosines > mine) | ((cosines == mine) & earlier)).sum(axis=1)
+        pair_cosine = pair_cosines[rows, None]
+        is_earlier = np.arange(start, start + cosines.shape[1]) < np.arange(rows.start, rows.stop)[:, None]
+        is_nearer = (cosines > pair_cosine) | ((cosines == pair_cosine) & is_earlier)
+        ranks[rows] += is_nearer.sum(axis=1)
     return ranks
 
 
@@ -272,7 +280,8 @@ def precision_at(
     Source:
         Huang et al. 2023 (mBERT-SF), equation 4, from Chinese to Vietnamese.
     """
-    forward, backward = translation_ranks(source, target), translation_ranks(target, source)
+    forward = translation_ranks(source, target)
+    backward = translation_ranks(target, source)
     return {n: float(np.mean(forward < n)) for n in at}, {n: float(np.mean(backward < n)) for n in at}
 
 

@@ -13,11 +13,19 @@ from st_xling.utils.languages import canonical_language
 # Characters that are looked at: what is left of them, less names and code, is read up to READ_CHARS.
 _LOOKED_AT = 4 * READ_CHARS
 
+
+def _scripts_by_language(languages_of_scripts: dict[str, str]) -> dict[str, list[str]]:
+    """Turn a table of the languages that are written in some scripts around: the scripts of each language."""
+    scripts_of_language: dict[str, list[str]] = {}
+    for scripts, languages in languages_of_scripts.items():
+        scripts_of_language |= dict.fromkeys(languages.split(), scripts.split())
+    return scripts_of_language
+
+
 # Scripts, by the first word of their characters' names, that py3langid's training texts are in; all others are in Latin
 # letters, and so are Serbian's and Uzbek's as well.
-_TRAINED = {
-    label: scripts.split()
-    for scripts, labels in {
+_TRAINED = _scripts_by_language(
+    {
         "ARABIC": "ar ary arz fa ps sdh ug ur uzs",
         "ARMENIAN": "hy",
         "BENGALI": "as bn",
@@ -44,14 +52,12 @@ _TRAINED = {
         "TELUGU": "te",
         "THAI": "th",
         "TIBETAN": "dz",
-    }.items()
-    for label in labels.split()
-}
+    }
+)
 
 # Other scripts in which a language is written today, by LASER's code: where py3langid takes such text for another one.
-_ALSO_IN = {
-    code: scripts.split()
-    for scripts, codes in {
+_ALSO_IN = _scripts_by_language(
+    {
         "ADLAM ARABIC": "ful fuv",
         "ARABIC": "ace hau pan zsm",
         "ARABIC CYRILLIC": "aze crh tuk uzb",
@@ -64,9 +70,8 @@ _ALSO_IN = {
         "LATIN MONGOLIAN": "mon",
         "BENGALI GUJARATI KANNADA LATIN MALAYALAM ORIYA SINHALA TAMIL TELUGU": "san",
         "TIFINAGH": "kab",
-    }.items()
-    for code in codes.split()
-}
+    }
+)
 
 # Scripts that a code may name, "hi_Latn", by that name.
 _NAMED = {
@@ -150,21 +155,21 @@ def identifiers(text: str) -> set[str]:
         >>> sorted(identifiers("Der Aufruf von open(2) setzt EINTR oder errno_t."))
         ['eintr', 'errno_t', 'open(2)']
     """
-    words = {_bare(match[0]): match[0] for match in _IDENTIFIER.finditer(text)}
-    capitals = not text.isupper()
-    return {
-        bare
-        for bare, word in words.items()
-        if _CODE.search(word.rstrip(".:-/")) or (capitals and len(word) > 1 and word.isupper())
-    }
+    words = {_normalize_identifier(match[0]): match[0] for match in _IDENTIFIER.finditer(text)}
+    capitals_tell = not text.isupper()
+    names = set[str]()
+    for name, word in words.items():
+        if _CODE.search(word.rstrip(".:-/")) or (capitals_tell and len(word) > 1 and word.isupper()):
+            names.add(name)
+    return names
 
 
 def without_identifiers(text: str, names: set[str]) -> str:
     """Return a text without some identifiers, as :func:`identifiers` returns them."""
-    return _IDENTIFIER.sub(lambda match: " " if _bare(match[0]) in names else match[0], text)
+    return _IDENTIFIER.sub(lambda match: " " if _normalize_identifier(match[0]) in names else match[0], text)
 
 
-def _bare(word: str) -> str:
+def _normalize_identifier(word: str) -> str:
     """Return an identifier in small letters, without the punctuation of the sentence after it."""
     return word.rstrip(".:-/").lower()
 
@@ -191,18 +196,21 @@ def identifiable_part(text: str, language: str) -> str:
     scripts = Counter(_script(letter) for letter in plain_letters(text) if letter.isalpha())
     if not scripts:
         return ""
-    trained = {script for label in expected_labels(language) for script in _TRAINED.get(label, ["LATIN"])}
+    trained = set[str]()
+    for label in expected_labels(language):
+        trained.update(_TRAINED.get(label, ["LATIN"]))
     if "LATIN" not in trained and any(script in trained for script in scripts):
-        known = sum(count for script, count in scripts.items() if script in trained)
+        trained_letters = sum(count for script, count in scripts.items() if script in trained)
         # Names and terms stay in Latin letters; a text in them with a word of the language is none in it.
-        if known >= scripts["LATIN"] / 4:
+        if trained_letters >= scripts["LATIN"] / 4:
             return _LATIN_WORDS.sub(" ", text)
-    main = scripts.most_common(1)[0][0]
-    if main in trained or main not in _other_scripts(language):
+    main_script = scripts.most_common(1)[0][0]
+    if main_script in trained or main_script not in _other_scripts(language):
         return text
-    if main == "CJK":
-        return "" if scripts["CJK"] <= _HAN_TITLE and not _HAN_SENTENCE.search(text) else text
-    is_mistaken = main == "LATIN" and len(text) >= _SHORTEST and likeliest_language(text) in _WIDESPREAD
+    if main_script == "CJK":
+        is_title = scripts["CJK"] <= _HAN_TITLE and not _HAN_SENTENCE.search(text)
+        return "" if is_title else text
+    is_mistaken = main_script == "LATIN" and len(text) >= _SHORTEST and likeliest_language(text) in _WIDESPREAD
     return text if is_mistaken else ""
 
 
@@ -222,8 +230,9 @@ def ordinary_part(text: str) -> str:
 
 def _other_scripts(language: str) -> list[str]:
     """Return the scripts that a language is written in, but not py3langid's training texts; and that the code names."""
-    named = (_NAMED.get(tag) for tag in re.split("[-_]", language.lower())[1:])
-    return [*_ALSO_IN.get(canonical_language(language), []), *filter(None, named)]
+    tags = re.split("[-_]", language.lower())[1:]
+    named = [_NAMED[tag] for tag in tags if tag in _NAMED]
+    return [*_ALSO_IN.get(canonical_language(language), []), *named]
 
 
 def _is_code(text: str) -> bool:
@@ -235,8 +244,8 @@ def _is_code(text: str) -> bool:
 def _is_names(text: str) -> bool:
     """Return whether all words are names: a few capitalized ones, or single words in a list."""
     words = [word for word in _WORD.findall(text) if _LETTER.search(word)]
-    parts = [part for part in text.split(",") if _LETTER.search(part)]
-    if len(parts) > 1 and len(parts) == len(words):
+    list_items = [item for item in text.split(",") if _LETTER.search(item)]
+    if len(list_items) > 1 and len(list_items) == len(words):
         return True
     names = [word for word in words if word not in _PARTICLES]
     return 1 < len(names) <= _FEW_WORDS and not text.isupper() and all(word[0].isupper() for word in names)

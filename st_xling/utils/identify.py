@@ -96,7 +96,8 @@ def main_language(texts: Sequence[str], *, share: float = 0.5) -> str:
         >>> main_language(["Das Buch ist alt.", "Wir haben keine Zeit.", "Sie kauft heute ein Brot."])
         'de'
     """
-    labels = [likeliest_language(texts[row]) for row in range(0, len(texts), 1 + len(texts) // _ENOUGH)]
+    step = 1 + len(texts) // _ENOUGH
+    labels = [likeliest_language(texts[row]) for row in range(0, len(texts), step)]
     counts = Counter(label for label in labels if label != NO_LANGUAGE)
     # Not only the most frequent label: Chinese in traditional characters may be taken for Cantonese every other time.
     for label, _ in counts.most_common():
@@ -112,11 +113,13 @@ def expected_odds(text: str, language: str) -> tuple[str, float]:
     Raises:
         LanguageUnknown: If py3langid does not know the expected language.
     """
-    labels, found = expected_labels(language), likeliest_language(text)
-    if found in labels:
-        return found, 1.0
-    shares = dict(_identifier().rank(plain_letters(text[:READ_CHARS])))
-    return found, min(1.0, sum(shares[label] for label in labels) / shares[found])
+    labels = expected_labels(language)
+    likeliest = likeliest_language(text)
+    if likeliest in labels:
+        return likeliest, 1.0
+    probabilities = dict(_identifier().rank(plain_letters(text[:READ_CHARS])))
+    expected = sum(probabilities[label] for label in labels)
+    return likeliest, min(1.0, expected / probabilities[likeliest])
 
 
 @cache
@@ -126,13 +129,16 @@ def expected_labels(language: str) -> tuple[str, ...]:
     Raises:
         LanguageUnknown: If it has none.
     """
-    known: dict[str, str] = {}
+    label_of_code: dict[str, str] = {}
     for label in _identifier().labels:
-        known[label] = label
-        known.setdefault(canonical_language(label), label)
+        label_of_code[label] = label
+        label_of_code.setdefault(canonical_language(label), label)
     code = language.strip().lower().replace("_", "-").split("-")[0]
-    three = canonical_language(code)
-    labels = _FAMILIES.get(three) or tuple(filter(None, [known.get(three) or known.get(code)]))
+    canonical_code = canonical_language(code)
+    labels = _FAMILIES.get(canonical_code, ())
+    if not labels:
+        own_label = label_of_code.get(canonical_code) or label_of_code.get(code)
+        labels = (own_label,) if own_label else ()
     labels = tuple(label for label in labels if label in _identifier().labels)
     if not labels or NO_LANGUAGE in labels:
         raise LanguageUnknown(f"expected a language that py3langid knows, got {language!r}; do not name it.")

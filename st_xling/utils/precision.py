@@ -45,10 +45,11 @@ def bfloat16_speedup(device: str = "cpu") -> float:
     """
     try:
         with torch.inference_mode(), torch.autocast(device, enabled=False):
-            single, half = (_fastest_product(device, dtype) for dtype in (torch.float32, torch.bfloat16))
+            float32_seconds = _fastest_product(device, torch.float32)
+            bfloat16_seconds = _fastest_product(device, torch.bfloat16)
     except (RuntimeError, TypeError):  # PyTorch knows no such product, or no autocast, for this device
         return 0.0
-    return single / half
+    return float32_seconds / bfloat16_seconds
 
 
 def _fastest_product(device: str, dtype: torch.dtype) -> float:
@@ -76,10 +77,12 @@ def _synchronize(device: str) -> None:
 def warn_of_slow_bfloat16(device: str) -> None:
     """Warn where a device is slower in bfloat16 than in float32."""
     speedup = bfloat16_speedup(device)
-    if speedup < 0.9:  # 1 but for noise
-        logger.warning(
-            "%s multiplies matrices in bfloat16 at %.2g times the speed of float32: leave bfloat16 out, or compute on "
-            "another machine.",
-            "this processor" if device == "cpu" else f"this device ({device})",
-            speedup,
-        )
+    if speedup >= 0.9:  # 1 but for noise
+        return
+    device_name = "this processor" if device == "cpu" else f"this device ({device})"
+    logger.warning(
+        "%s multiplies matrices in bfloat16 at %.2g times the speed of float32: leave bfloat16 out, or compute on "
+        "another machine.",
+        device_name,
+        speedup,
+    )

@@ -41,7 +41,8 @@ class ScoreHistogram:
         undefined = len(values) - len(finite)
         if not len(finite):
             return cls((), (), threshold, undefined)
-        low, high = float(finite.min()), float(finite.max())
+        low = float(finite.min())
+        high = float(finite.max())
         edges = np.linspace(low, high, BINS + 1)
         if low == high:
             edges = np.array([low, high])
