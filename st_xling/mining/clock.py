@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache, partial
 
-REMEMBERED = 1 << 12
+_REMEMBERED = 1 << 12
 
 _MINUTE_WORDS = {
     5: "five|fünf|vijf|cinq|cinco|cinque|fem|pięć|pięciu|пять|пяти|п'ять|п'яти|viisi|viittä|pět|öt|beş|cinci|πέντε|lima"
@@ -26,7 +26,7 @@ _MINUTE_WORDS = {
 _MINUTES_OF_WORD = [(re.compile(words, re.IGNORECASE), minutes) for minutes, words in _MINUTE_WORDS.items()]
 
 # Longest words first: "twenty-five" begins with "twenty".
-_WORDS = "|".join(_MINUTE_WORDS[minutes] for minutes in sorted(_MINUTE_WORDS, reverse=True))
+_ANY_MINUTE_WORD = "|".join(_MINUTE_WORDS[minutes] for minutes in sorted(_MINUTE_WORDS, reverse=True))
 _UNIT = (
     r"(?:\s?(?:minutes?|minuten?|minuter|minutter|minutt|minutos?|minuti|minut|minuuttia|min\b\.?|минут[аы]?|хвилини?"
     r"|perc|dakika|dəqiqə|λεπτά|phút|menit|دقيقة|دقائق|دقیقه|דקות|分钟?|分鐘?|분))?"
@@ -35,8 +35,8 @@ _HOUR_UNIT = (
     r"(?:\s?(?:heures?|h\b|uhr|uur|horas?|ore|час(?:а|ов)?\b|години?|timer?|godz\.?|giờ|jam|óra|[点點時]|시|ساعة"
     r"|ساعت))?"
 )
-_MINUTES = rf"(?P<minutes>(?<!\d)[0-2]?\d(?!\d)|\b(?:{_WORDS})\b){_UNIT}"
-_HALF = r"(?P<half>(?:halb|half|halv|fél|f[ée]l|puoli|půl|pół do|wpół do)\s)?"
+_MINUTES = rf"(?P<minutes>(?<!\d)[0-2]?\d(?!\d)|\b(?:{_ANY_MINUTE_WORD})\b){_UNIT}"
+_BEFORE_HALF_HOUR = r"(?P<half>(?:halb|half|halv|fél|f[ée]l|puoli|půl|pół do|wpół do)\s)?"
 _HOUR = r"(?P<hour>(?<!\d)[012]?\d(?![\d:]))"
 
 _BEFORE = (
@@ -48,9 +48,9 @@ _MORE = r"(?:et(?: le)?|y|e(?: um| un)?|și(?: un)?|και|lewat|lebih|و)"
 _TURKISH_CASE = r"'\s?[yn]?[aeıiuü]"
 
 _PHRASES = (
-    (rf"{_MINUTES}\s?\b{_BEFORE}{_HALF}{_HOUR}", -1),
-    (rf"\b(?:без|за|za|差)\s?{_MINUTES}\s?{_HALF}{_HOUR}", -1),
-    (rf"{_MINUTES}\s?\b{_AFTER}{_HALF}{_HOUR}", 1),
+    (rf"{_MINUTES}\s?\b{_BEFORE}{_BEFORE_HALF_HOUR}{_HOUR}", -1),
+    (rf"\b(?:без|за|za|差)\s?{_MINUTES}\s?{_BEFORE_HALF_HOUR}{_HOUR}", -1),
+    (rf"{_MINUTES}\s?\b{_AFTER}{_BEFORE_HALF_HOUR}{_HOUR}", 1),
     (rf"{_HOUR}{_HOUR_UNIT}\s?{_LESS}\s?{_MINUTES}", -1),
     (rf"{_HOUR}{_HOUR_UNIT}\s?{_MORE}\s{_MINUTES}", 1),
     (rf"{_HOUR}{_HOUR_UNIT}\s?{_MINUTES}\s?[前전]", -1),
@@ -64,13 +64,13 @@ _CHINESE_QUARTERS = re.compile(r"(?P<hour>(?<!\d)[012]?\d)\s?[点點時](?:过|�
 
 #: A minute and its preposition in words, as in "fünf vor acht".
 IN_WORDS = re.compile(
-    rf"\b(?:{_WORDS})\b{_UNIT}\s?\b{_BEFORE}|\b(?:{_WORDS})\b{_UNIT}\s?\b{_AFTER}"
-    rf"|(?:{_LESS}|\bбез|\bза)\s(?:{_WORDS})\b",
+    rf"\b(?:{_ANY_MINUTE_WORD})\b{_UNIT}\s?\b{_BEFORE}|\b(?:{_ANY_MINUTE_WORD})\b{_UNIT}\s?\b{_AFTER}"
+    rf"|(?:{_LESS}|\bбез|\bза)\s(?:{_ANY_MINUTE_WORD})\b",
     re.IGNORECASE,
 )
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=_REMEMBERED)
 def with_times(text: str) -> str:
     """Return a sentence in which times such as ``10 vor 8`` are written with digits, as ``7:50``.
 
@@ -81,12 +81,12 @@ def with_times(text: str) -> str:
         'Um 8:25, las 7:50, 7:50'
     """
     for pattern, sign in _CLOCK:
-        text = pattern.sub(partial(_time, sign=sign), text)
+        text = pattern.sub(partial(_by_minutes, sign=sign), text)
     text = _QUARTER_OF.sub(_quarter_of, text)
     return _CHINESE_QUARTERS.sub(_chinese_quarters, text)
 
 
-def _time(match: re.Match[str], *, sign: int) -> str:
+def _by_minutes(match: re.Match[str], *, sign: int) -> str:
     written = match["minutes"]
     if written.isdecimal():
         minutes = int(written)

@@ -181,7 +181,7 @@ _UNITS = "十百千万萬亿億"
 _HAN_DIGITS = str.maketrans(_ZEROS + _ONE_TO_NINE + "元", "0000" + "12345678922" + "1")
 # Two characters or more, for 一 alone is part of many words; or one after an era. (The lookbehinds come after the first
 # character, so that the search for it is fast.)
-_HAN = re.compile(
+_HAN_NUMERAL = re.compile(
     rf"[{_ONE_TO_NINE}十百千元](?:(?<![\d{_UNITS}].)(?<!元)[{_ZEROS}{_ONE_TO_NINE}{_UNITS}]+"
     f"|(?<={'|'.join(era + '.' for era in _ERAS if len(era) == 2)})(?=年))"
 )
@@ -295,7 +295,7 @@ def _rewrite_notations(text: str) -> str:
     if not text.isascii():
         text = _HAN_DISCOUNT.sub(_discount_with_digits, text)
         text = _HAN_PARTS_OF.sub(_fraction_with_digits, text)
-        text = _HAN.sub(_with_digits, text)
+        text = _HAN_NUMERAL.sub(_with_digits, text)
         text = _DECADE.sub(lambda match: f"{int(match[1]) - 1}{match[2]}", text)
         text = _PARTS_OF.sub(r"\2/\1", text)
         text = _KOREAN_TENTHS.sub(r"\1.\2할", text)

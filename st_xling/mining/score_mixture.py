@@ -171,9 +171,9 @@ def estimate_threshold(
         )
     source_scale = _scale(_two_best(forward, backward, margin))
     target_scale = _scale(_two_best(backward, forward, margin))
-    distances = _distances(forward, backward, source_indices, target_indices, scores, margin)
-    distances += _distances(backward, forward, target_indices, source_indices, scores, margin)
-    mixture = _fit(distances, min(source_scale, target_scale))
+    distances = _distances_from_others(forward, backward, source_indices, target_indices, scores, margin)
+    distances += _distances_from_others(backward, forward, target_indices, source_indices, scores, margin)
+    mixture = _fit_mixture(distances, min(source_scale, target_scale))
     if mixture is None:
         return _without_threshold("the scores do not vary enough to estimate a threshold: all pairs are kept")
     best = None
@@ -232,7 +232,7 @@ def _scale(choices: np.ndarray) -> float:
     return float(min(by_distances, by_second_choices))
 
 
-def _distances(
+def _distances_from_others(
     neighbors: Neighbors,
     reverse: Neighbors,
     rows: np.ndarray,
@@ -267,7 +267,7 @@ def _distances(
     return distances
 
 
-def _fit(distances: np.ndarray, scale: float) -> _Mixture | None:
+def _fit_mixture(distances: np.ndarray, scale: float) -> _Mixture | None:
     """Fit the mixture to the distances above its start by expectation maximization.
 
     Args:

@@ -36,14 +36,23 @@ from st_xling.utils.io import atomic_path, is_intact, locked, record_hash
 #: Rows of each corpus that are searched exactly too.
 RECALL_SAMPLE = 256
 
-#: Candidates that an index is asked for, per neighbor; the least for few.
-CANDIDATES_PER_NEIGHBOR, LEAST_CANDIDATES = 8, 32
+#: Candidates that an index is asked for, per neighbor.
+CANDIDATES_PER_NEIGHBOR = 8
 
-#: Vectors that an index is trained on, per cell of an inverted file, and the least.
-SAMPLE_PER_CELL, LEAST_SAMPLE = 32, 2**16
+#: Least candidates of a row that an index is asked for.
+LEAST_CANDIDATES = 32
 
-#: Rows from which on the default index compares codes of four bits for four numbers, in cells of so many rows.
-LEAST_CODED, ROWS_PER_CELL = 2**14, 256
+#: Vectors that an index is trained on, per cell of an inverted file.
+SAMPLE_PER_CELL = 32
+
+#: Least vectors that an index is trained on.
+LEAST_SAMPLE = 2**16
+
+#: Rows from which on the default index compares codes of four bits for four numbers.
+LEAST_CODED = 2**14
+
+#: Rows in a cell of the default index.
+ROWS_PER_CELL = 256
 
 # Fewer are repeated: FAISS warns, hundreds of times, of less than 39 for each centroid of a quantiser.
 _LEAST_TRAINED = 39 * 256
@@ -97,15 +106,18 @@ def approximate_neighbors(
     source, target = corpus_matrices(source_embeddings, target_embeddings, k, device)
     folder = None if index_folder is None else Path(index_folder)
     keys = []
-    for own, other in ((source, target), (target, source)):
-        index = CandidateIndex(factory or default_factory(other.rows, own.dim), own.dim)
-        index.prepare(other, folder, memory_mib=memory_mib)
-        own_keys, lacking = index.search(own, other, k=k, memory_mib=memory_mib)
+    for queries, corpus in ((source, target), (target, source)):
+        index = CandidateIndex(factory or default_factory(corpus.rows, corpus.dim), corpus.dim)
+        index.prepare(corpus, folder, memory_mib=memory_mib)
+        query_keys, lacking = index.search(queries, corpus, k=k, memory_mib=memory_mib)
         del index  # one at a time in memory
-        for rows in lacking.split(max(256, memory_mib * 2**17 // own.dim)):
-            own_keys[rows] = exact_rows(own, other, rows.numpy(), k=k, memory_mib=memory_mib)
-        keys.append(own_keys)
-    return Neighbors.from_keys(merge_pairs(*keys)), Neighbors.from_keys(merge_pairs(*keys[::-1]))
+        for rows in lacking.split(max(256, memory_mib * 2**17 // queries.dim)):
+            query_keys[rows] = exact_rows(queries, corpus, rows.numpy(), k=k, memory_mib=memory_mib)
+        keys.append(query_keys)
+    source_keys, target_keys = keys
+    forward = Neighbors.from_keys(merge_pairs(source_keys, target_keys))
+    backward = Neighbors.from_keys(merge_pairs(target_keys, source_keys))
+    return forward, backward
 
 
 def measure_recall(
@@ -116,23 +128,32 @@ def measure_recall(
     memory_mib: int = 256,
 ) -> tuple[float, float]:
     """Measure the share of the true neighbors that a search has found, for a sample of each corpus."""
-    cpu, k = torch.device("cpu"), found[0].indices.shape[1]
-    matrices = [CorpusMatrix(rows, "rows", cpu) for rows in (source_embeddings, target_embeddings)]
-    recalls = []
-    for neighbors, (own, other) in zip(found, (matrices, matrices[::-1])):
-        sample = np.random.default_rng(0).choice(own.rows, min(RECALL_SAMPLE, own.rows), replace=False)
-        exact = indices_of(exact_rows(own, other, np.sort(sample), k=k, memory_mib=memory_mib)).numpy()
-        same = exact[:, :, None] == neighbors.indices[np.sort(sample)][:, None, :]  # equal in index is equal in cosine
-        recalls.append(float(same.any(axis=2).mean()))
-    return recalls[0], recalls[1]
+    cpu = torch.device("cpu")
+    source = CorpusMatrix(source_embeddings, "rows", cpu)
+    target = CorpusMatrix(target_embeddings, "rows", cpu)
+    forward, backward = found
+    return (
+        _sampled_recall(source, target, forward, memory_mib=memory_mib),
+        _sampled_recall(target, source, backward, memory_mib=memory_mib),
+    )
+
+
+def _sampled_recall(queries: CorpusMatrix, corpus: CorpusMatrix, neighbors: Neighbors, *, memory_mib: int) -> float:
+    """Measure the share of the true neighbors that were found for a sample of the queries."""
+    sample = np.random.default_rng(0).choice(queries.rows, min(RECALL_SAMPLE, queries.rows), replace=False)
+    sample.sort()
+    k = neighbors.indices.shape[1]
+    exact = indices_of(exact_rows(queries, corpus, sample, k=k, memory_mib=memory_mib)).numpy()
+    same = exact[:, :, None] == neighbors.indices[sample][:, None, :]  # equal in index is equal in cosine
+    return float(same.any(axis=2).mean())
 
 
 def default_factory(rows: int, dim: int) -> str:
     """Return the best index for so many vectors in ``tests.benchmarks.mining_approximate``."""
     if rows < LEAST_CODED:
         return "Flat"
-    parts = next(parts for parts in (4, 2, 1) if dim % parts == 0)
-    return f"IVF{default_cells(rows)},PQ{dim // parts}x4fs"
+    numbers_per_code = next(count for count in (4, 2, 1) if dim % count == 0)
+    return f"IVF{default_cells(rows)},PQ{dim // numbers_per_code}x4fs"
 
 
 def default_cells(rows: int) -> int:
@@ -154,17 +175,24 @@ class CandidateIndex:
         import faiss  # slow to import
 
         self._faiss = faiss
-        self.factory, _, words = factory.partition("?")
-        parameters = dict(word.partition("=")[::2] for word in words.split(",") if word)
+        self.factory, _, query = factory.partition("?")
+        parameters: dict[str, Any] = {}
+        for assignment in filter(None, query.split(",")):
+            name, _, value = assignment.partition("=")
+            parameters[name] = value
         with self._errors():
             self._index = faiss.index_factory(dim, self.factory)
             inverted = faiss.try_extract_index_ivf(self._index)
             self.cells = 0 if inverted is None else inverted.nlist
             # Defaults by measurement; translations lie farther apart than neighbors in one language.
             nprobe = parameters.get("nprobe", max(1, self.cells // 4))
-            defaults = {"nprobe": nprobe} if self.cells else {}
-            if "HNSW" in factory:
-                defaults |= {"quantizer_efSearch": nprobe} if self.cells else {"efSearch": 128}
+            defaults: dict[str, Any] = {}
+            if self.cells:
+                defaults["nprobe"] = nprobe
+            if "HNSW" in factory and self.cells:
+                defaults["quantizer_efSearch"] = nprobe
+            elif "HNSW" in factory:
+                defaults["efSearch"] = 128
             self._parameters = {name: float(value) for name, value in (defaults | parameters).items()}
             # Candidates of each row that are scored exactly; 0 for the default.
             self._candidates = int(self._parameters.pop("candidates", 0))
@@ -195,25 +223,28 @@ class CandidateIndex:
             record_hash(path)
 
     def _build(self, matrix: CorpusMatrix, *, memory_mib: int) -> None:
-        index = self._index
-        if not index.is_trained:
-            most = min(matrix.rows, max(LEAST_SAMPLE, SAMPLE_PER_CELL * self.cells))
-            rows = np.sort(np.random.default_rng(0).choice(matrix.rows, most, replace=False))
-            rows = np.resize(rows, max(most, _LEAST_TRAINED))
-            sample = np.empty((len(rows), matrix.dim), dtype=np.float32)
-            for start in range(0, len(rows), _MOST_AT_ONCE):
-                some = torch.from_numpy(rows[start : start + _MOST_AT_ONCE])
-                sample[start : start + len(some)] = matrix.unit_rows(some).cpu().numpy()
-            if self.cells:
-                inverted: Any = self._faiss.try_extract_index_ivf(index)
-                inverted.cp.min_points_per_centroid = 1  # it would warn of less than 39
-            with self._errors():
-                # With more threads, last bits of centroids would depend on how many: the tasks of a cluster have one.
-                self._faiss.omp_set_num_threads(1)
-                index.train(sample)
+        """Train the index, if it needs that, and add all rows."""
+        if not self._index.is_trained:
+            self._train(matrix)
         with self._errors():
-            for _, vectors in _blocks(matrix, memory_mib):
-                index.add(vectors)
+            for _, vectors in _unit_vector_blocks(matrix, memory_mib):
+                self._index.add(vectors)
+
+    def _train(self, matrix: CorpusMatrix) -> None:
+        count = min(matrix.rows, max(LEAST_SAMPLE, SAMPLE_PER_CELL * self.cells))
+        rows = np.sort(np.random.default_rng(0).choice(matrix.rows, count, replace=False))
+        rows = np.resize(rows, max(count, _LEAST_TRAINED))
+        sample = np.empty((len(rows), matrix.dim), dtype=np.float32)
+        for start in range(0, len(rows), _MOST_AT_ONCE):
+            block = torch.from_numpy(rows[start : start + _MOST_AT_ONCE])
+            sample[start : start + len(block)] = matrix.unit_rows(block).cpu().numpy()
+        if self.cells:
+            inverted: Any = self._faiss.try_extract_index_ivf(self._index)
+            inverted.cp.min_points_per_centroid = 1  # it would warn of less than 39
+        with self._errors():
+            # With more threads, last bits of centroids would depend on how many: the tasks of a cluster have one.
+            self._faiss.omp_set_num_threads(1)
+            self._index.train(sample)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -229,24 +260,26 @@ class CandidateIndex:
         finally:
             self._faiss.omp_set_num_threads(torch.get_num_threads())
 
-    def search(self, own: CorpusMatrix, other: CorpusMatrix, *, k: int, memory_mib: int) -> tuple[Tensor, Tensor]:
-        """Find packed candidates of ``own`` among the rows of ``other``, which are indexed.
+    def search(self, queries: CorpusMatrix, corpus: CorpusMatrix, *, k: int, memory_mib: int) -> tuple[Tensor, Tensor]:
+        """Find packed candidates of the queries among the rows of the corpus, which are indexed.
 
         Returns:
-            The candidates, *Shape:* ``(rows, k)``, and the rows whose own are to be searched exactly.
+            The candidates, *Shape:* ``(queries, k)``, and the queries that are to be searched exactly.
         """
-        count = min(other.rows, max(k + 1, self._candidates or max(LEAST_CANDIDATES, CANDIDATES_PER_NEIGHBOR * k)))
-        keys = torch.empty((own.rows, k), dtype=torch.int64)
-        lacking = torch.empty(own.rows, dtype=torch.bool)
-        for start, vectors in _blocks(own, memory_mib, count=count):
+        wanted = self._candidates or max(LEAST_CANDIDATES, CANDIDATES_PER_NEIGHBOR * k)
+        count = min(corpus.rows, max(k + 1, wanted))
+        keys = torch.empty((queries.rows, k), dtype=torch.int64)
+        lacking = torch.empty(queries.rows, dtype=torch.bool)
+        for start, vectors in _unit_vector_blocks(queries, memory_mib, count=count):
             with self._errors():
-                found = torch.from_numpy(self._index.search(vectors, count)[1])
-            here = slice(start, start + len(vectors))
-            keys[here], lacking[here] = _scored(own, other, start, found, k)
+                _, indices = self._index.search(vectors, count)
+            block = slice(start, start + len(vectors))
+            candidates = torch.from_numpy(indices)
+            keys[block], lacking[block] = _score_candidates(queries, corpus, start, candidates, k)
         return keys, lacking.nonzero().squeeze(1)
 
 
-def _blocks(matrix: CorpusMatrix, memory_mib: int, *, count: int = 0) -> Iterator[tuple[int, np.ndarray]]:
+def _unit_vector_blocks(matrix: CorpusMatrix, memory_mib: int, *, count: int = 0) -> Iterator[tuple[int, np.ndarray]]:
     """Unit vectors of the rows from a first one on, in blocks that leave room for ``count`` candidates of each."""
     rows = min(matrix.rows, _MOST_AT_ONCE, max(256, memory_mib * 2**20 // (4 * matrix.dim + 64 * count)))
     vectors = torch.empty((rows, matrix.dim), device=matrix.device)
@@ -256,24 +289,27 @@ def _blocks(matrix: CorpusMatrix, memory_mib: int, *, count: int = 0) -> Iterato
         yield start, vectors[: stop - start].cpu().numpy()
 
 
-def _scored(own: CorpusMatrix, other: CorpusMatrix, start: int, found: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Packed best of the candidates of some rows, and which rows these may be too few for.
+def _score_candidates(
+    queries: CorpusMatrix, corpus: CorpusMatrix, start: int, candidates: Tensor, k: int
+) -> tuple[Tensor, Tensor]:
+    """Return the packed best candidates of some queries, and which queries these may be too few for.
 
     Args:
-        own: The matrix of the rows.
-        other: That of the candidates.
-        start: The first row.
-        found: Candidates, -1 for none. *Shape:* ``(rows, count)``
+        queries: The matrix of the queries.
+        corpus: That of the candidates.
+        start: The first query.
+        candidates: Rows of the corpus, -1 for none. *Shape:* ``(queries, count)``
         k: How many are wanted.
     """
-    rows, places = (found >= 0).nonzero(as_tuple=True)
-    others = found[rows, places]
-    keys = torch.full(found.shape, NO_CANDIDATE)
-    keys[rows, places] = pack_keys(pair_cosines(own, other, rows + start, others).cpu(), others)
+    rows, columns = (candidates >= 0).nonzero(as_tuple=True)
+    partners = candidates[rows, columns]
+    keys = torch.full(candidates.shape, NO_CANDIDATE)
+    keys[rows, columns] = pack_keys(pair_cosines(queries, corpus, rows + start, partners).cpu(), partners)
     last = cosines_of(keys).amin(dim=1)
     keys = distinct_best(keys, k)
     # Where even the last candidate may equal the k-th, equal ones may not have been proposed. An index of the vectors
     # themselves errs by less than 2 errors, half a squared distance being lengths less a product: what it leaves out is
     # at most 4 better than its last candidate. So Flat is exact.
-    cut = (last >= cosines_of(keys[:, -1]) - 4 * product_error(own.dim)) & (found.shape[1] < other.rows)
-    return keys, cut | (keys[:, -1] == NO_CANDIDATE)
+    is_near = last >= cosines_of(keys[:, -1]) - 4 * product_error(queries.dim)
+    may_be_cut = is_near & (candidates.shape[1] < corpus.rows)
+    return keys, may_be_cut | (keys[:, -1] == NO_CANDIDATE)

@@ -61,7 +61,8 @@ class CorpusMatrix:
         # numpy and memory-mapped arrays are seen as tensors at once, other rows piece by piece.
         self.embeddings = _as_tensor(embeddings) if isinstance(embeddings, (np.ndarray, Tensor)) else embeddings
         self.device = device
-        self.rows, self.dim = int(embeddings.shape[0]), int(embeddings.shape[1])
+        self.rows = int(embeddings.shape[0])
+        self.dim = int(embeddings.shape[1])
         self.lengths = checked_lengths(self.embeddings, name)
 
     def unit(self, start: int, stop: int, out: Tensor) -> None:
@@ -126,9 +127,10 @@ def pair_cosines(first: CorpusMatrix, second: CorpusMatrix, rows: Tensor, others
     # In memory, as many as a processor's cache holds; of a store, many: few reads of each of its files.
     step = max(_ROWS_AT_ONCE, _CACHED_NUMBERS // first.dim) if in_memory else 32 * _ROWS_AT_ONCE
     for start in range(0, len(rows), step):
-        own, partners = rows[start : start + step], others[start : start + step]
-        products = second.select(partners).double().mul_(first.select(own)).sum(dim=1)
-        lengths = torch.from_numpy(first.lengths[own.numpy()] * second.lengths[partners.numpy()])
+        first_rows = rows[start : start + step]
+        second_rows = others[start : start + step]
+        products = second.select(second_rows).double().mul_(first.select(first_rows)).sum(dim=1)
+        lengths = torch.from_numpy(first.lengths[first_rows.numpy()] * second.lengths[second_rows.numpy()])
         cosines[start : start + step] = (products / lengths.to(products.device)).mul_(STEPS).round_().div_(STEPS)
     return cosines
 
@@ -156,9 +158,11 @@ def bfloat16_error(source: CorpusMatrix, target: CorpusMatrix) -> float:
     The bound of Cauchy-Schwarz is some fifty times what rounding does to real vectors, and would let far more pairs
     through. Rounding of the products themselves comes on top, see :func:`output_rounding`.
     """
-    one, other = source.sample(_SAMPLED_ROWS), target.sample(_SAMPLED_ROWS)
-    rounded = one.bfloat16().double() @ other.bfloat16().double().T
-    return 4 * float((rounded - one @ other.T).abs().max()) + product_error(source.dim)
+    source_rows = source.sample(_SAMPLED_ROWS)
+    target_rows = target.sample(_SAMPLED_ROWS)
+    rounded = source_rows.bfloat16().double() @ target_rows.bfloat16().double().T
+    largest_error = float((rounded - source_rows @ target_rows.T).abs().max())
+    return 4 * largest_error + product_error(source.dim)
 
 
 def output_rounding(products: Tensor, dtype: torch.dtype) -> Tensor | float:
@@ -222,7 +226,7 @@ def best_of_rows(rows: Tensor, keys: Tensor, k: int, count: int) -> Tensor:
     return table
 
 
-def merge(keys: Tensor, others: Tensor) -> None:
+def merge_keys(keys: Tensor, others: Tensor) -> None:
     """Replace the keys of each row by the best of them and of ``others``, which are of different candidates."""
     keys.copy_(torch.cat([keys, others], dim=1).topk(keys.shape[1], dim=1).values)
 
@@ -241,12 +245,14 @@ def merge_pairs(keys: Tensor, others: Tensor) -> Tensor:
         keys: Candidates of one corpus. *Shape:* ``(rows, k)``
         others: Those of the other corpus, which name the rows of this one. *Shape:* ``(other rows, k)``
     """
-    rows, k = indices_of(others), keys.shape[1]
+    k = keys.shape[1]
+    partners = indices_of(others)  # rows of this corpus
     merged = torch.empty_like(keys)
     for start in range(0, len(keys), _MERGED_AT_ONCE):
-        part = keys[start : start + _MERGED_AT_ONCE]
-        found, place = ((rows >= start) & (rows < start + len(part))).nonzero(as_tuple=True)
-        pairs = pack_keys(cosines_of(others[found, place]), found)
-        table = best_of_rows(rows[found, place] - start, pairs, k, len(part))
-        merged[start : start + len(part)] = distinct_best(torch.cat([part, table], dim=1), k)
+        block = keys[start : start + _MERGED_AT_ONCE]
+        is_in_block = (partners >= start) & (partners < start + len(block))
+        other_rows, ranks = is_in_block.nonzero(as_tuple=True)
+        pair_keys = pack_keys(cosines_of(others[other_rows, ranks]), other_rows)
+        table = best_of_rows(partners[other_rows, ranks] - start, pair_keys, k, len(block))
+        merged[start : start + len(block)] = distinct_best(torch.cat([block, table], dim=1), k)
     return merged

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ from st_xling.mining.search.corpus_matrix import (
     best_of_rows,
     cosines_of,
     indices_of,
-    merge,
+    merge_keys,
     output_rounding,
     pack_keys,
     pair_cosines,
@@ -110,17 +111,20 @@ def exact_neighbors(
     return Neighbors.from_keys(forward), Neighbors.from_keys(backward)
 
 
-def exact_rows(own: CorpusMatrix, other: CorpusMatrix, rows: np.ndarray, *, k: int, memory_mib: int) -> Tensor:
-    """Search some rows only, among all rows of ``other``: to complete a search, or to measure it.
+def exact_rows(queries: CorpusMatrix, corpus: CorpusMatrix, rows: np.ndarray, *, k: int, memory_mib: int) -> Tensor:
+    """Search some rows of the queries only, among all rows of the corpus: to complete a search, or to measure it.
 
     Returns:
         On the CPU. *Shape:* ``(rows, k)``
     """
     if not len(rows):
         return torch.empty((0, k), dtype=torch.int64)
-    at = torch.from_numpy(rows).to(own.embeddings.device) if isinstance(own.embeddings, Tensor) else rows
-    selected = CorpusMatrix(own.embeddings[at], "rows", own.device)
-    return _search(selected, other, k=k, memory_mib=memory_mib, both_ways=False)[0]
+    indices: Any = rows
+    if isinstance(queries.embeddings, Tensor):
+        indices = torch.from_numpy(rows).to(queries.embeddings.device)
+    selected = CorpusMatrix(queries.embeddings[indices], "rows", queries.device)
+    keys, _ = _search(selected, corpus, k=k, memory_mib=memory_mib, both_ways=False)
+    return keys
 
 
 def nearest_rows(
@@ -149,8 +153,9 @@ def nearest_rows(
     queries, store = check_shapes(queries, store, "queries", "store")
     if not 1 <= k <= store.shape[0]:
         raise ValueError(f"k must lie between 1 and the rows of the store: got k={k} for {store.shape[0]} rows.")
-    own, other = (CorpusMatrix(*side, torch.device(device)) for side in ((queries, "queries"), (store, "store")))
-    keys, _ = _search(own, other, k=k, memory_mib=memory_mib, both_ways=False, progress=progress)
+    query_matrix = CorpusMatrix(queries, "queries", torch.device(device))
+    store_matrix = CorpusMatrix(store, "store", torch.device(device))
+    keys, _ = _search(query_matrix, store_matrix, k=k, memory_mib=memory_mib, both_ways=False, progress=progress)
     return Neighbors.from_keys(keys)
 
 
@@ -163,15 +168,19 @@ def block_sizes(sources: int, targets: int, dim: int, *, memory_mib: int, device
     Raises:
         ValueError: When the budget does not even hold 64 by 64 sentences.
     """
-    rows, columns = _LARGEST.get(device, _LARGEST["cuda"])
-    rows, columns = min(rows, sources), min(columns, targets)
+    most_rows, most_columns = _LARGEST.get(device, _LARGEST["cuda"])
+    rows = min(most_rows, sources)
+    columns = min(most_columns, targets)
     while 8 * rows * columns + 14 * dim * (rows + columns) > memory_mib * 2**20:
         if max(rows, columns) <= 64:
             raise ValueError(
                 f"memory_mib must hold blocks of 64 by 64 sentences of dim {dim}: got {memory_mib}; "
                 f"allow {(8 * 64 * 64 + 14 * dim * 128) // 2**20 + 1} or more."
             )
-        rows, columns = (rows, -(-columns // 2)) if columns >= rows else (-(-rows // 2), columns)
+        if columns >= rows:
+            columns = -(-columns // 2)
+        else:
+            rows = -(-rows // 2)
     return rows, columns
 
 
@@ -186,10 +195,9 @@ def _search(
 ) -> tuple[Tensor, Tensor]:
     """Return the packed candidates of both corpora, or with ``both_ways=False`` of the source alone, on the CPU."""
     assert max(source.rows, target.rows) <= MAX_ROWS, "row numbers must fit 32 bits"
-    source_keys, target_keys = (
-        torch.full((count, k), NO_CANDIDATE, device=source.device)
-        for count in (source.rows, target.rows if both_ways else 0)
-    )
+    target_count = target.rows if both_ways else 0
+    source_keys = torch.full((source.rows, k), NO_CANDIDATE, device=source.device)
+    target_keys = torch.full((target_count, k), NO_CANDIDATE, device=source.device)
     sizes = block_sizes(source.rows, target.rows, source.dim, memory_mib=memory_mib, device=source.device.type)
     products = _Products(source, target, sizes)
     bar = progress_bar(total=source.rows * target.rows, unit="pairs", desc="search", show=progress)
@@ -210,7 +218,9 @@ class _Products:
     """Reused buffers for one block of products and its operands."""
 
     def __init__(self, source: CorpusMatrix, target: CorpusMatrix, sizes: tuple[int, int]) -> None:
-        self.source, self.target, self.sizes = source, target, sizes
+        self.source = source
+        self.target = target
+        self.sizes = sizes
         self.precisions = precisions(source, target)
         self._single = torch.empty(sizes[0] * sizes[1], device=source.device)
         self._buffers: dict[torch.dtype, tuple[Tensor, Tensor, Tensor]] = {}
@@ -221,8 +231,8 @@ class _Products:
         for precision in list(self.precisions):
             dtype, error = precision
             products = self._multiply(dtype, rows, columns)
-            found = [_candidates(products, dim, best, dtype, error) for dim, best in zip((1, 0), keys)]
-            if None not in found:
+            pairs_of_sides = [_candidates(products, dim, best, dtype, error) for dim, best in zip((1, 0), keys)]
+            if None not in pairs_of_sides:
                 break
             if dtype != torch.float32:
                 self.precisions.remove(precision)  # such text will be too much for other blocks too
@@ -230,21 +240,24 @@ class _Products:
             self._compare_all(rows, columns, keys)
             return
         sides = (self.source, rows), (self.target, columns)
-        for best, pairs, (own, span), (other, others) in zip(keys, found, sides, sides[::-1]):
+        for best, pairs, (side, span), (other_side, other_span) in zip(keys, pairs_of_sides, sides, sides[::-1]):
             assert pairs is not None
-            partners = pairs[1] + others.start
-            cosines = pair_cosines(own, other, (pairs[0] + span.start).cpu(), partners.cpu())
-            merge(best, best_of_rows(pairs[0], pack_keys(cosines, partners), best.shape[1], len(best)))
+            block_rows, block_partners = pairs
+            partners = block_partners + other_span.start
+            cosines = pair_cosines(side, other_side, (block_rows + span.start).cpu(), partners.cpu())
+            candidates = best_of_rows(block_rows, pack_keys(cosines, partners), best.shape[1], len(best))
+            merge_keys(best, candidates)
 
     def _multiply(self, dtype: torch.dtype, rows: range, columns: range) -> Tensor:
         """Compute the products of a block, in float32."""
         if dtype not in self._buffers:
-            device, dim = self.source.device, self.source.dim
-            first, second = (torch.empty((size, dim), dtype=dtype, device=device) for size in self.sizes)
+            device = self.source.device
+            first, second = [torch.empty((size, self.source.dim), dtype=dtype, device=device) for size in self.sizes]
             out = self._single if dtype == torch.float32 else torch.empty_like(self._single, dtype=dtype)
             self._buffers[dtype] = first, second, out
         first, second, flat = self._buffers[dtype]
-        first, second = first[: len(rows)], second[: len(columns)]
+        first = first[: len(rows)]
+        second = second[: len(columns)]
         if self._loaded.get(dtype) != rows:
             self.source.unit(rows.start, rows.stop, first)
             self._loaded[dtype] = rows
@@ -261,11 +274,13 @@ class _Products:
         partners = torch.arange(columns.start, columns.stop, device=candidates.device)
         step = max(1, _COSINES_AT_ONCE // len(columns))
         for start in range(rows.start, rows.stop, step):
-            own = torch.arange(start, min(start + step, rows.stop))
-            cosines = self.source.unit_rows(own) @ candidates
-            best = keys[0][start - rows.start :][: len(own)], *keys[1:]
-            for known, way, others in zip(best, (cosines, cosines.T), (partners, own.to(cosines.device))):
-                merge(known, pack_keys(way, others).topk(min(known.shape[1], len(others)), dim=1).values)
+            block_rows = torch.arange(start, min(start + step, rows.stop))
+            cosines = self.source.unit_rows(block_rows) @ candidates
+            best = keys[0][start - rows.start :][: len(block_rows)], *keys[1:]
+            partners_of_sides = partners, block_rows.to(cosines.device)
+            for side_keys, side_cosines, side_partners in zip(best, (cosines, cosines.T), partners_of_sides):
+                count = min(side_keys.shape[1], len(side_partners))
+                merge_keys(side_keys, pack_keys(side_cosines, side_partners).topk(count, dim=1).values)
 
 
 def _candidates(
@@ -287,24 +302,29 @@ def _candidates(
     Returns:
         Row and candidate of each pair, in the order of rows.
     """
-    k, size = keys.shape[1], products.shape[dim]
+    k = keys.shape[1]
+    size = products.shape[dim]
     groups = min(_GROUPS_PER_NEIGHBOR * k, size)
-    whole = size // groups * groups
-    maxima = products.narrow(dim, 0, whole).unflatten(dim, (-1, groups)).amax(dim=dim)
-    products, maxima = (products, maxima) if dim else (products.T, maxima.T.contiguous())
-    known = torch.cat([cosines_of(keys), maxima - error - output_rounding(maxima, dtype)], dim=1)
-    floor = known.topk(k, dim=1).values[:, -1:]
+    grouped = size // groups * groups  # candidates in groups of equal size; the others are looked at one by one
+    maxima = products.narrow(dim, 0, grouped).unflatten(dim, (-1, groups)).amax(dim=dim)
+    if dim == 0:
+        products = products.T
+        maxima = maxima.T.contiguous()
+    reached = torch.cat([cosines_of(keys), maxima - error - output_rounding(maxima, dtype)], dim=1)
+    floor = reached.topk(k, dim=1).values[:, -1:]
     floor = floor - error - output_rounding(floor, dtype)
     most = max(products.numel() // _PAIRS_PER_CANDIDATE, 2 * k * sum(products.shape))
     row, group = (maxima >= floor).nonzero(as_tuple=True)
-    if len(row) * (whole // groups) > max(products.numel() // 4, most):
+    if len(row) * (grouped // groups) > max(products.numel() // 4, most):
         return None
-    members = products[:, :whole].unflatten(1, (-1, groups))[row, :, group]
-    place, member = (members >= floor[row]).nonzero(as_tuple=True)
-    rest_row, rest = (products[:, whole:] >= floor).nonzero(as_tuple=True)
-    if len(place) + len(rest) > most:
+    members = products[:, :grouped].unflatten(1, (-1, groups))[row, :, group]
+    member_row, member = (members >= floor[row]).nonzero(as_tuple=True)
+    ungrouped_row, ungrouped = (products[:, grouped:] >= floor).nonzero(as_tuple=True)
+    if len(member_row) + len(ungrouped) > most:
         return None
-    return torch.cat([row[place], rest_row]), torch.cat([member * groups + group[place], rest + whole])
+    rows = torch.cat([row[member_row], ungrouped_row])
+    candidates = torch.cat([member * groups + group[member_row], ungrouped + grouped])
+    return rows, candidates
 
 
 @contextmanager

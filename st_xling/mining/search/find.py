@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
 from importlib.util import find_spec
-from itertools import pairwise
+from itertools import pairwise, product, starmap
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -47,19 +47,22 @@ MOST_EXACT = 2 * 10**13
 #: float32 takes 1.5 GiB.
 APPROXIMATE_ROWS = 2**20
 
-#: Rows of a shard of an exact search: reading them costs little next to comparing them. No more than 64 shards a side,
-#: however large the corpora.
-EXACT_ROWS, EXACT_SHARDS = 2**15, 64
+#: Rows of a shard of an exact search: reading them costs little next to comparing them.
+EXACT_ROWS = 2**15
 
-_FILE, _SIDES = "search.safetensors", ("source", "target")
+#: Most shards of a side of an exact search, however large the corpora.
+EXACT_SHARDS = 64
+
+_FILE = "search.safetensors"
 _CHECKSUM = "crc32"
+_SIDES = ("source", "target")
 
 # Finished tasks are saved when they have taken so many times what saving takes.
 _SAVE_SHARE = 20
 
 
-class Task(NamedTuple):
-    """Ranges of rows of both corpora that are searched in each other."""
+class ShardPair(NamedTuple):
+    """A task of a search: ranges of rows of both corpora that are searched in each other."""
 
     source: tuple[int, int]
     target: tuple[int, int]
@@ -155,65 +158,95 @@ def find_neighbors(
     check_search(method, engine)
     check_number("memory_mib", memory_mib, least=1)
     source, target = check_shapes(source_embeddings, target_embeddings, "source_embeddings", "target_embeddings")
-    sources, targets, dim = int(source.shape[0]), int(target.shape[0]), int(source.shape[1])
+    sources, dim = map(int, source.shape)
+    targets = int(target.shape[0])
     method = choose_method(method, sources, targets, dim)
-    options: dict[str, Any] = {"k": k, "device": "cpu" if engine == "ray" else device, "memory_mib": memory_mib}
+    if engine == "ray":
+        device = "cpu"
     if method == "exact" and engine == "local" and state_folder is None:
-        return exact_neighbors(source, target, progress=progress, **options)
-    search: Search = partial(exact_neighbors, **options)
+        return exact_neighbors(source, target, k=k, device=device, memory_mib=memory_mib, progress=progress)
+    search: Search = partial(exact_neighbors, k=k, device=device, memory_mib=memory_mib)
     if method != "exact":
-        options["factory"] = method.removeprefix(FAISS) if method.startswith(FAISS) else None
-        options["index_folder"] = None if state_folder is None else Path(state_folder).absolute()
-        search = partial(approximate_neighbors, **options)
+        search = partial(approximate_neighbors, k=k, device=device, memory_mib=memory_mib)
+        if method.startswith(FAISS):
+            search = partial(search, factory=method.removeprefix(FAISS))
+        if state_folder is not None:
+            search = partial(search, index_folder=Path(state_folder).absolute())
     tasks = tasks_of(sources, targets, k=k, method=method, shard_rows=shard_rows)
-    matrices = dict(zip(_SIDES, corpus_matrices(source, target, k)))
-    state = {side: torch.full((matrix.rows, k), NO_CANDIDATE) for side, matrix in matrices.items()}
-    state["tasks"] = torch.zeros(len(tasks), dtype=torch.bool)
-    prints = {side: matrix.fingerprint for side, matrix in matrices.items()} if state_folder else {}
-    del matrices
+    state, fingerprints = _new_state(source, target, k, len(tasks), with_fingerprints=state_folder is not None)
     with ExitStack() as stack:
         folder = None
         if state_folder is not None:
             folder = ResumableFolder(state_folder, name="state_folder", instead="name another folder")
-            task = {"command": "search", "k": k, "search": f"{method}, {tasks[-1]}", **prints}
-            stack.enter_context(folder).begin(task)
+            record = {"command": "search", "k": k, "search": f"{method}, {tasks[-1]}", **fingerprints}
+            stack.enter_context(folder).begin(record)
             if _FILE in folder.steps:
                 state = _load_state(folder.path / _FILE, state)
         todo = {number: task for number, task in enumerate(tasks) if not state["tasks"][number]}
-        saved_at, cost = time.monotonic(), 0.0
-
-        def save() -> None:
-            nonlocal saved_at, cost
-            if folder is not None:
-                started = time.monotonic()
-                with folder.writing(_FILE, _FILE) as temporary:
-                    save_file(state, temporary, metadata={_CHECKSUM: _checksum(state)})
-                saved_at = time.monotonic()
-                cost = saved_at - started
-
         done = len(tasks) - len(todo)
         bar = progress_bar(total=len(tasks), initial=done, desc="search", unit="tasks", show=progress)
         stack.enter_context(bar)
+        saver = _StateSaver(folder)
         run = run_on_ray if engine == "ray" else run_here
         try:
             for number, keys in run(partial(run_task, search), source, target, todo):
-                for rows, side, found in zip(tasks[number], _SIDES, keys):
-                    known = state[side][slice(*rows)]
-                    # Different keys: what is interrupted here is saved, and merged again when the task runs again.
-                    known.copy_(distinct_best(torch.cat([known, torch.tensor(found)], dim=1), k))
+                _merge_task(state, tasks[number], keys, k)
                 state["tasks"][number] = True
-                if state["tasks"].all() or time.monotonic() - saved_at >= _SAVE_SHARE * cost:
-                    save()
+                if state["tasks"].all() or saver.is_due():
+                    saver.save(state)
                 bar.update()
         except BaseException:
             with suppress(OSError):  # finished tasks are kept, unless the disk is full
-                save()
+                saver.save(state)
             raise
     both = Neighbors.from_keys(state["source"]), Neighbors.from_keys(state["target"])
     if progress and method != "exact":
         recall = measure_recall(source, target, both, memory_mib=memory_mib)
         logger.info("%s: recall of exact neighbors: source side %.4f, target side %.4f", method, *recall)
     return both
+
+
+def _new_state(
+    source: Embeddings, target: Embeddings, k: int, tasks: int, *, with_fingerprints: bool
+) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Check both corpora, and return a state without candidates and finished tasks, and their fingerprints by side."""
+    state: dict[str, Tensor] = {}
+    fingerprints: dict[str, str] = {}
+    for side, matrix in zip(_SIDES, corpus_matrices(source, target, k)):
+        state[side] = torch.full((matrix.rows, k), NO_CANDIDATE)
+        if with_fingerprints:
+            fingerprints[side] = matrix.fingerprint
+    state["tasks"] = torch.zeros(tasks, dtype=torch.bool)
+    return state, fingerprints
+
+
+def _merge_task(state: dict[str, Tensor], task: ShardPair, keys: Keys, k: int) -> None:
+    """Merge the candidates of a task into those of its rows."""
+    for rows, side, task_keys in zip(task, _SIDES, keys):
+        side_keys = state[side][slice(*rows)]
+        # Different keys: what is interrupted here is saved, and merged again when the task runs again.
+        side_keys.copy_(distinct_best(torch.cat([side_keys, torch.tensor(task_keys)], dim=1), k))
+
+
+class _StateSaver:
+    """Save the state of a search in its folder, not so often that saving would take long; without one, do nothing."""
+
+    def __init__(self, folder: ResumableFolder | None) -> None:
+        self._folder = folder
+        self._saved_at = time.monotonic()
+        self._seconds = 0.0  # that saving took
+
+    def is_due(self) -> bool:
+        return time.monotonic() - self._saved_at >= _SAVE_SHARE * self._seconds
+
+    def save(self, state: dict[str, Tensor]) -> None:
+        if self._folder is None:
+            return
+        started = time.monotonic()
+        with self._folder.writing(_FILE, _FILE) as temporary:
+            save_file(state, temporary, metadata={_CHECKSUM: _checksum(state)})
+        self._saved_at = time.monotonic()
+        self._seconds = self._saved_at - started
 
 
 def _load_state(path: Path, fresh: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -247,7 +280,7 @@ def _checksum(state: dict[str, Tensor]) -> str:
     return str(checksum)
 
 
-def tasks_of(sources: int, targets: int, *, k: int, method: str, shard_rows: int | None = None) -> list[Task]:
+def tasks_of(sources: int, targets: int, *, k: int, method: str, shard_rows: int | None = None) -> list[ShardPair]:
     """Combine all shards of the sources with all shards of the targets.
 
     Args:
@@ -265,43 +298,56 @@ def tasks_of(sources: int, targets: int, *, k: int, method: str, shard_rows: int
             f"shard_rows must be at least 2 * k = {2 * k}: got {shard_rows}; leave it out for the default."
         )
     if shard_rows is None:
-        many = max(EXACT_ROWS, -(-max(sources, targets) // EXACT_SHARDS))
-        shard_rows = max(2 * k, many if method == "exact" else APPROXIMATE_ROWS)
-    shards = []
-    for rows in (sources, targets):
-        count = -(-rows // shard_rows)
-        edges = [rows * number // count for number in range(count + 1)]
-        shards.append(list(pairwise(edges)))
-    return [Task(source, target) for source in shards[0] for target in shards[1]]
+        default_rows = APPROXIMATE_ROWS
+        if method == "exact":
+            default_rows = max(EXACT_ROWS, -(-max(sources, targets) // EXACT_SHARDS))
+        shard_rows = max(2 * k, default_rows)
+    source_shards = _split_rows(sources, shard_rows)
+    target_shards = _split_rows(targets, shard_rows)
+    return list(starmap(ShardPair, product(source_shards, target_shards)))
+
+
+def _split_rows(rows: int, shard_rows: int) -> list[tuple[int, int]]:
+    """Split rows into as few ranges of at most ``shard_rows`` as possible, of equal sizes but for one row."""
+    count = -(-rows // shard_rows)
+    edges = [rows * number // count for number in range(count + 1)]
+    return list(pairwise(edges))
 
 
 def run_here(
-    run: Callable[[Embeddings, Embeddings, Task], Keys], source: Embeddings, target: Embeddings, tasks: dict[int, Task]
+    run: Callable[[Embeddings, Embeddings, ShardPair], Keys],
+    source: Embeddings,
+    target: Embeddings,
+    tasks: dict[int, ShardPair],
 ) -> Iterator[tuple[int, Keys]]:
     """Run tasks in this process, one after the other."""
     return ((number, run(source, target, task)) for number, task in tasks.items())
 
 
-def run_task(search: Search, source: Embeddings, target: Embeddings, task: Task) -> Keys:
+def run_task(search: Search, source: Embeddings, target: Embeddings, task: ShardPair) -> Keys:
     """Search one task; its candidates have indices into whole corpora.
 
     Raises:
         OSError: With the name of the task, as for a full disk.
     """
     try:
-        forward, backward = search(_part(source, task.source), _part(target, task.target))
+        forward, backward = search(_select_rows(source, task.source), _select_rows(target, task.target))
     except OSError as error:
         remedy = "; all workers must find the same files" if isinstance(error, FileNotFoundError) else ""
-        words = f"{task}: {error.strerror or error}{remedy}"
-        raise (type(error)(error.errno, words) if error.errno else type(error)(words)) from error
-
-    def packed(found: Neighbors, first: int) -> np.ndarray:
-        return pack_keys(torch.from_numpy(found.similarities), torch.from_numpy(found.indices) + first).numpy()
-
-    return packed(forward, task.target[0]), packed(backward, task.source[0])
+        message = f"{task}: {error.strerror or error}{remedy}"
+        arguments = (error.errno, message) if error.errno else (message,)
+        raise type(error)(*arguments) from error
+    return _pack_neighbors(forward, task.target[0]), _pack_neighbors(backward, task.source[0])
 
 
-def _part(embeddings: Embeddings, rows: tuple[int, int]) -> Embeddings:
+def _pack_neighbors(neighbors: Neighbors, first_index: int) -> np.ndarray:
+    """Pack neighbors in a shard that begins at an index of its corpus."""
+    cosines = torch.from_numpy(neighbors.similarities)
+    indices = torch.from_numpy(neighbors.indices) + first_index
+    return pack_keys(cosines, indices).numpy()
+
+
+def _select_rows(embeddings: Embeddings, rows: tuple[int, int]) -> Embeddings:
     """Select rows; rows in files are not read."""
     in_memory = isinstance(embeddings, (np.ndarray, Tensor))
     return embeddings[slice(*rows)] if in_memory else SelectedRows(embeddings, np.arange(*rows))
