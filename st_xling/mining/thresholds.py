@@ -5,7 +5,7 @@ Either a number of the user's choice, or
 - tuned on gold pairs (:func:`best_threshold`)
 - published with a model, in ``mining.json`` (:func:`publish_thresholds`, :func:`load_published_thresholds`), and used
   for a run that mines in the same way (:func:`find_published_threshold`)
-- estimated from known translations: see :mod:`st_xling.mining.calibrate`
+- estimated from known translations: see :mod:`st_xling.mining.calibration`
 - estimated from the scores alone: see :mod:`st_xling.mining.score_mixture`
 
 .. code-block:: json

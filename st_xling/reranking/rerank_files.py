@@ -330,7 +330,9 @@ def _parse_json(line: str) -> TextRecord:
     language = str(value.get("language") or "").strip()
     if not is_id(name) or not isinstance(text, str):
         raise ValueError('expected a string or whole number "id" and a string "text"')
-    return TextRecord(str(name), f"{title} {text}" if title else text, language or None)
+    if title:
+        text = f"{title} {text}"
+    return TextRecord(str(name), text, language or None)
 
 
 def read_candidates(

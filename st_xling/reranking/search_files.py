@@ -106,15 +106,15 @@ def search_texts(
             memory_mib=memory_mib,
             progress=progress,
         )
-        found: list[list[_ScoredRow]] = []
+        best: list[list[_ScoredRow]] = []
         for rows, cosines in zip(nearest.indices.tolist(), nearest.similarities.tolist()):
-            found.append([_ScoredRow(row, cosine, cosine) for row, cosine in zip(rows, cosines)])
+            best.append([_ScoredRow(row, cosine, cosine) for row, cosine in zip(rows, cosines)])
         if reranker is not None:
             model, _ = load_reranker(reranker, device)
             scorer = PairScorer(model, token_budget=token_budget, autocast=autocast, progress=progress)
-            found = _rerank(scorer, queries, records, found, top_k)
+            best = _rerank(scorer, queries, records, best, top_k)
         results = []
-        for scored_rows in found:
+        for scored_rows in best:
             hits = [_hit(rank, records[scored.row], scored) for rank, scored in enumerate(scored_rows, 1)]
             results.append(hits)
         return results

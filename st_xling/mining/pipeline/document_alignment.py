@@ -221,19 +221,21 @@ def align_texts(
     check_choice("format", format or "tsv", AlignmentFormat)
     if format == "vecalign" and len(documents) != 1:
         raise ValueError(f"the vecalign format is of one document: got {len(documents):,}; choose tsv or jsonl.")
-    filters = filters or FilterOptions()
     if format != "vecalign":
         format = resolve_format(format, out)
     inputs = [name_of(model)]
     for source_file, target_file in documents:
         inputs += [str(source_file), str(target_file)]
     check_outputs({"out": out, "rejects": rejects}, inputs, folders={"work": work_path(out, work)})
+
+    # Read all documents, and raise for all that can be known to be wrong before anything is embedded.
+    filters = filters or FilterOptions()
+    named_languages = (filters.source_language, filters.target_language)
     sides = {
         "source": [_read_document(str(source_file)) for source_file, _ in documents],
         "target": [_read_document(str(target_file)) for _, target_file in documents],
     }
     task: dict[str, Any] = {"command": "align-documents", "max_size": max_size}
-    named_languages = (filters.source_language, filters.target_language)
     if split:
         task["split"] = _split_documents(sides, named_languages)
     samples = (_sample(sides["source"]), _sample(sides["target"]))
@@ -250,6 +252,7 @@ def align_texts(
     for side, side_documents in sides.items():
         task[f"{side} text"] = summarize(document.sha256 for document in side_documents).sha256
         task |= {f"{side} {key}": value for key, value in encoders[side].settings.items()}
+
     with open_work(out, work, task, {_PAIRS_FILE: out, REJECTS: rejects}) as folder:
         overlaps = {
             side: _Overlaps(side_documents, encoders[side], folder.path / side, max_size, progress=progress)
@@ -265,6 +268,7 @@ def align_texts(
             else:
                 with pair_writer(stream, format, languages=written_languages) as write:
                     counts = _write_pairs(groups, sides, min_score, pair_filters, write, log)
+
     min_score_text = "none" if min_score is None else f"{min_score:g}"
     signature = sign_pairs(
         "align_documents",
@@ -275,17 +279,37 @@ def align_texts(
         f"filters:{pair_filters.signature}",
         *(f"{side}:{_name(side_documents)}@{task[f'{side} text'][:8]}" for side, side_documents in sides.items()),
     )
+    languages = (languages[0] or written_languages[0], languages[1] or written_languages[1])
+    return _report(sides, counts, dict(pair_filters.rejected), languages, signature)
+
+
+def _report(
+    sides: Mapping[str, Sequence[_Document]],
+    counts: _Counts,
+    rejected: dict[str, int],
+    languages: SideLanguages,
+    signature: str,
+) -> DocumentReport:
+    """Return the metrics of a run.
+
+    Args:
+        sides: The documents, by side.
+        counts: Counts of groups and pairs.
+        rejected: Number of groups that filters rejected, per reason.
+        languages: Languages of source and target.
+        signature: Signature of the run.
+    """
     rows = {side: _count_sentences(side_documents) for side, side_documents in sides.items()}
     return DocumentReport(
-        documents=len(documents),
+        documents=len(sides["source"]),
         rows=rows,
         groups=counts.groups,
         unpaired={side: rows[side] - counts.paired[side] for side in sides},
         below=counts.below,
-        rejected=dict(pair_filters.rejected),
+        rejected=rejected,
         pairs=counts.pairs,
-        source_language=languages[0] or written_languages[0],
-        target_language=languages[1] or written_languages[1],
+        source_language=languages[0],
+        target_language=languages[1],
         signature=signature,
     )
 

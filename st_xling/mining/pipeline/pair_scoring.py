@@ -167,22 +167,16 @@ def score_texts(
     inputs = [pairs, name_of(model), *precomputed.values()]
     check_outputs({"out": out, "rejects": rejects}, inputs, folders={"work": work_path(out, work)})
     encoding = on_default_device(encoding)
+
+    # Read the corpus, and raise for all that can be known to be wrong before anything is embedded.
     corpus = _read_corpus(str(pairs), progress=progress)
     corpus.check(has_embeddings=source_embeddings is not None or target_embeddings is not None)
     filters = _with_languages(filters or FilterOptions(disable=["all"]), corpus.languages)
     named_languages = (filters.source_language, filters.target_language)
     format = resolve_format(format, out)
-    source, target = corpus.sides
-    source_sample, target_sample = corpus.samples()
-    check_no_ids(source_sample, f"the source side of {pairs}")
-    check_no_ids(target_sample, f"the target side of {pairs}")
-    check_text_languages(filters, source, target)
-    written_languages: SideLanguages = named_languages
-    if format == "tmx":
-        written_languages = named_or_found(named_languages, [None, None], [source, target])
-    filters = identify_languages(filters, source_sample, target_sample)
+    filters, written_languages = _check_languages(corpus, filters, format)
     distinct = corpus.distinct()
-    summary = summarize(chain.from_iterable(zip(source, target)))
+    summary = summarize(chain.from_iterable(zip(*corpus.sides)))
     providers, _ = vectors_from(
         text_encoder(model, encoding),
         precomputed,
@@ -190,6 +184,7 @@ def score_texts(
         languages=dict(zip(precomputed, named_languages)),
     )
     task = search_task("score", distinct, {"pairs": summary}, providers, search)
+
     pairs_file = f"pairs.{format}"
     with open_work(out, work, task, {pairs_file: out, REJECTS: rejects}) as folder:
         embeddings, search = embed_distinct(distinct, providers, folder.path, search, progress=progress)
@@ -209,10 +204,6 @@ def score_texts(
             scores, kept = _write_scored(
                 corpus, rows_of, scores_of, threshold, pair_filters, write, log, progress=progress
             )
-        highest = float(scores.max())
-        best = None
-        if threshold is not None and -math.inf < highest < threshold:
-            best = highest
         threshold_text = "none" if threshold is None else f"{threshold:g}"
         signature = sign_pairs(
             "score",
@@ -225,19 +216,50 @@ def score_texts(
             "duplicates:merged",
             f"pairs:{corpus.name}@{summary.sha256[:8]}",
         )
-        return ScoreReport(
-            pairs=len(corpus.table),
-            faulty=corpus.fault_counts,
-            kept=kept,
-            below=len(corpus.table) - kept - pair_filters.rejected.total(),
-            best=best,
-            threshold=threshold,
-            histogram=ScoreHistogram.of(scores, threshold),
-            rejected=dict(pair_filters.rejected),
-            source_language=filters.source_language or written_languages[0],
-            target_language=filters.target_language or written_languages[1],
-            signature=signature,
+        languages = (
+            filters.source_language or written_languages[0],
+            filters.target_language or written_languages[1],
         )
+        return _report(corpus, scores, kept, threshold, dict(pair_filters.rejected), languages, signature)
+
+
+def _report(
+    corpus: _Corpus,
+    scores: np.ndarray,
+    kept: int,
+    threshold: float | None,
+    rejected: dict[str, int],
+    languages: SideLanguages,
+    signature: str,
+) -> ScoreReport:
+    """Return the metrics of a run.
+
+    Args:
+        corpus: The pairs.
+        scores: Scores of all pairs.
+        kept: Number of written pairs.
+        threshold: Minimum score of the kept pairs.
+        rejected: Number of pairs that filters rejected, per reason.
+        languages: Languages of source and target.
+        signature: Signature of the run.
+    """
+    highest = float(scores.max())
+    best = None
+    if threshold is not None and -math.inf < highest < threshold:
+        best = highest
+    return ScoreReport(
+        pairs=len(corpus.table),
+        faulty=corpus.fault_counts,
+        kept=kept,
+        below=len(corpus.table) - kept - sum(rejected.values()),
+        best=best,
+        threshold=threshold,
+        histogram=ScoreHistogram.of(scores, threshold),
+        rejected=rejected,
+        source_language=languages[0],
+        target_language=languages[1],
+        signature=signature,
+    )
 
 
 @dataclass(frozen=True)
@@ -302,6 +324,27 @@ def _with_languages(filters: FilterOptions, languages: SideLanguages) -> FilterO
         return filters
     source_language, target_language = languages
     return replace(filters, source_language=source_language, target_language=target_language)
+
+
+def _check_languages(
+    corpus: _Corpus, filters: FilterOptions, format: PairFormat
+) -> tuple[FilterOptions, SideLanguages]:
+    """Check that both sides are text in the named languages.
+
+    Returns:
+        The filters with the languages of both sides, named or identified; and the languages that are written.
+    Raises:
+        ValueError: For sides that begin with ids, or are in other languages; for TMX also if a language is unknown.
+    """
+    source, target = corpus.sides
+    source_sample, target_sample = corpus.samples()
+    check_no_ids(source_sample, f"the source side of {corpus.spec}")
+    check_no_ids(target_sample, f"the target side of {corpus.spec}")
+    check_text_languages(filters, source, target)
+    written_languages: SideLanguages = (filters.source_language, filters.target_language)
+    if format == "tmx":
+        written_languages = named_or_found(written_languages, [None, None], [source, target])
+    return identify_languages(filters, source_sample, target_sample), written_languages
 
 
 def _write_scored(

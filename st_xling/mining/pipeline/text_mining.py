@@ -246,6 +246,7 @@ def mine_texts(
     filters = filters or FilterOptions()
     named_languages = (filters.source_language, filters.target_language)
     format = resolve_format(format, out)
+
     with closing(lines["source"]), closing(lines["target"]):
         # Read both texts once, and raise for all that can be known to be wrong before anything is embedded.
         texts = _Texts.read(lines, progress=progress)
@@ -263,6 +264,7 @@ def mine_texts(
             embeds=calibrate_with is not None,
         )
         task = search_task("mine", texts.distinct, texts.summaries, providers, search)
+
         pairs_file = f"pairs.{format}"
         with open_work(out, work, task, {pairs_file: out, REJECTS: rejects}) as folder:
             run = _MiningRun(texts, providers, search, encoding, filters, threshold, folder, progress=progress)
