@@ -1,5 +1,6 @@
 """Fixtures: small models of every kind with what a run leaves, and a Hub on this machine for the real client."""
 
+import itertools
 import json
 import shutil
 import time
@@ -53,13 +54,15 @@ def models(tmp_path_factory: pytest.TempPathFactory, make_model: Callable[..., A
     from st_xling.training.retriever import separate_encoders
     from tests.models.tiny_cross_encoder import tiny_cross_encoder
 
-    folder, encoder = tmp_path_factory.mktemp("models"), make_model()
-    made = {
+    folder = tmp_path_factory.mktemp("models")
+    encoder = make_model()
+    texts = list(itertools.chain.from_iterable(PAIRS))
+    untrained = {
         "encoder": (encoder, "encoder"),
         "separate": (separate_encoders(encoder), "retriever"),
-        "cross-encoder": (tiny_cross_encoder([text for pair in PAIRS for text in pair]), "reranker"),
+        "cross-encoder": (tiny_cross_encoder(texts), "reranker"),
     }
-    for name, (model, kind) in made.items():
+    for name, (model, kind) in untrained.items():
         model.save_pretrained(str(folder / name))
         (folder / name / "training").mkdir()
         for path in ("results.json", "training/run.json"):
@@ -92,8 +95,8 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
     monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "home" / "token"))
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "home" / "hub"))
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
-    for place in (constants, datasets.config):
-        monkeypatch.setattr(place, "HF_HUB_OFFLINE", False)
+    for module in (constants, datasets.config):
+        monkeypatch.setattr(module, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(time, "sleep", lambda seconds: None)  # of its waiting before a retry
     with serving(hub) as port:
         set_client_factory(lambda: httpx.Client(transport=Loopback(port), follow_redirects=True, timeout=None))

@@ -40,7 +40,8 @@ def test_training_ends_with_a_card(tmp_path):
     words += f" --tiny hidden_size=16 --tiny layers=2 --max-steps 2 --batch-size 8 --out {tmp_path / 'run'}"
     assert main(words.split()) == 0
     text = (tmp_path / "run" / "README.md").read_text(encoding="utf-8")
-    data, run = metadata(text), json.loads((tmp_path / "run" / "training" / "run.json").read_text(encoding="utf-8"))
+    data = metadata(text)
+    run = json.loads((tmp_path / "run" / "training" / "run.json").read_text(encoding="utf-8"))
     assert text == card_text(tmp_path / "run") and str(tmp_path) not in text and "pictures/cosines.png" in text
     assert data.base_model is None and data.license is None  # nothing that nobody said
     assert {"recipe:dap", "loss:TranslationRankingLoss", "loss:RepresentationTranslationLoss"} <= set(data.tags)
@@ -175,7 +176,7 @@ def test_faults_change_nothing(words, message, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "place"),
+    ("name", "content", "fault"),
     [
         ("training/run.json", {"command": 5}, "text at command, got 5"),
         ("training/run.json", {"data": {"a": {"rows": "many"}}}, "a whole number at data.a.rows, got 'many'"),
@@ -184,11 +185,11 @@ def test_faults_change_nothing(words, message, tmp_path, capsys):
         ("results.json", {"slim": 5}, "an object at slim, got 5"),
     ],
 )
-def test_records_of_another_form_are_named(name, content, place, tmp_path):
+def test_records_of_another_form_are_named(name, content, fault, tmp_path):
     """A record that a person had edited ended in an AttributeError, which named neither file nor place."""
     folder = recorded("encoder", tmp_path)
     change(folder / name, **content)
-    with pytest.raises(ValueError, match=f"{name}: expected {place}"):
+    with pytest.raises(ValueError, match=f"{name}: expected {fault}"):
         write_card(folder)
 
 
@@ -295,7 +296,8 @@ def test_the_card_of_a_cut_vocabulary(models: Path, tmp_path: Path) -> None:
     assert main([*words, "--out", str(out)]) == 0
     card = (out / "README.md").read_text(encoding="utf-8")
     slim = json.loads((out / "results.json").read_text(encoding="utf-8"))["slim"]
-    tokens, same = slim["report"]["size"]["tokens"], slim["report"]["parity"]
+    tokens = slim["report"]["size"]["tokens"]
+    same = slim["report"]["parity"]
     assert f"| tokens | {tokens['before']:,} | {tokens['after']:,} |" in card
     assert f"| text that was counted | {same['texts']} | {same['cosine_mean']:.5f} |" in card
     assert slim["signature"] in card and "st-xling slim" in card and "The same model as `encoder`" in card

@@ -88,14 +88,15 @@ def test_the_card_says_how_the_pairs_were_made(scored: Path, tmp_path: Path) -> 
 
 
 def test_what_is_refused(tmp_path: Path) -> None:
-    path, other = tmp_path / "pairs.tsv", tmp_path / "other.json"
+    path = tmp_path / "pairs.tsv"
+    other = tmp_path / "other.json"
     path.write_text("eins\tone\n", encoding="utf-8")
     other.write_text('{"bucc": {}, "signature": "bucc|"}')
-    rest: Any = {**LANGUAGES, "dry_run": True}
+    options: Any = {**LANGUAGES, "dry_run": True}
     with pytest.raises(ValueError, match="the JSON that st-xling mine.*other.json"):
-        push_dataset(path, "me/pairs", license="mit", results=other, **rest)
+        push_dataset(path, "me/pairs", license="mit", results=other, **options)
     with pytest.raises(ValueError, match="add the user"):
-        push_dataset(path, "pairs", license="mit", **rest)
+        push_dataset(path, "pairs", license="mit", **options)
 
 
 def test_quotes_in_tables_of_others_are_text(hub: Hub) -> None:

@@ -26,9 +26,11 @@ PARTS = {"corpus": CORPUS, "queries": QUERIES, "qrels": QRELS}
 
 def put(hub: Hub, repo: str, configs: dict[str, dict[str, Any]], splits: dict[str, str]) -> None:
     """Publish configurations, each with one split: that of its name in ``splits``, or ``dev``."""
-    files, card = {}, ""
+    files = {}
+    card = ""
     for config, columns in configs.items():
-        buffer, split = BytesIO(), splits.get(config, "dev")
+        buffer = BytesIO()
+        split = splits.get(config, "dev")
         Dataset.from_dict(columns).to_parquet(buffer)
         files[f"{config}/{split}.parquet"] = buffer.getvalue()
         card += f"- config_name: {config}\n  data_files:\n  - split: {split}\n    path: {config}/{split}.parquet\n"

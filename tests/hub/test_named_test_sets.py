@@ -19,8 +19,9 @@ Run = Callable[..., Any]
 
 @pytest.fixture
 def texts() -> dict[str, list[str]]:
-    rows = {language: parallel_phrases(language, "en", size=8, seed=1) for language in ("de", "fr")}
-    return {language: list(own["source"]) for language, own in rows.items()} | {"en": list(rows["de"]["target"])}
+    german = parallel_phrases("de", "en", size=8, seed=1)
+    french = parallel_phrases("fr", "en", size=8, seed=1)
+    return {"de": list(german["source"]), "fr": list(french["source"]), "en": list(german["target"])}
 
 
 def tatoeba(texts: dict[str, list[str]]) -> dict[str, list[str]]:
@@ -39,9 +40,10 @@ def ntrex(texts: dict[str, list[str]]) -> dict[str, list[str]]:
 
 def put(hub: Hub, name: str, columns: dict[str, list[str]]) -> None:
     """Publish a test set at the commit that is read."""
-    buffer, chosen = BytesIO(), HUB_TEST_SETS[name]
+    test_set = HUB_TEST_SETS[name]
+    buffer = BytesIO()
     Dataset.from_dict(columns).to_parquet(buffer)
-    hub.put(chosen.dataset, {f"data/{chosen.split}-00000-of-00001.parquet": buffer.getvalue()}, "datasets")
+    hub.put(test_set.dataset, {f"data/{test_set.split}-00000-of-00001.parquet": buffer.getvalue()}, "datasets")
 
 
 def test_commands_read_test_sets_by_name(my_encoder: Path, hub: Hub, client: Run, texts: dict[str, list[str]]) -> None:

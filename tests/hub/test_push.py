@@ -61,7 +61,8 @@ def test_every_kind_of_model_comes_back_as_it_was(models: Path, hub: Hub, client
     for kind in kinds:
         done = client("push", models / kind, f"tester/{kind}")
         assert done.status == 0, done.stderr
-        repo, files = hub.repo(f"tester/{kind}"), hub.files(f"tester/{kind}")
+        repo = hub.repo(f"tester/{kind}")
+        files = hub.files(f"tester/{kind}")
         titles = ["by hand", f"Push {kind} with st-xling {__version__}"]
         assert [title for title, _ in repo.commits.values()] == titles
         assert done.stdout == f"https://huggingface.co/tester/{kind}/commit/{repo.head}\n"
@@ -107,7 +108,9 @@ def test_a_dry_run_asks_nobody_and_changes_nothing(my_encoder: Path, hub: Hub, c
 @pytest.mark.slow
 def test_no_published_file_names_a_place_on_this_machine(hub: Hub, client: Run, tmp_path: Path) -> None:
     """Of a run on files, evaluated on files, and cut."""
-    run, small, data = tmp_path / "a run", tmp_path / "small", tmp_path / "my data" / "pairs.tsv"
+    run = tmp_path / "a run"
+    small = tmp_path / "small"
+    data = tmp_path / "my data" / "pairs.tsv"
     rows = [f"{row['source']}\t{row['target']}" for row in parallel_phrases("de", "en", size=60)]
     write(data, "\n".join(rows))
     write(data.with_name("few.tsv"), "\n".join(rows[:6]))
@@ -123,11 +126,13 @@ def test_no_published_file_names_a_place_on_this_machine(hub: Hub, client: Run, 
     for folder in (run, small):
         assert client("push", folder, f"tester/{folder.name.removeprefix('a ')}").status == 0
     assert len(hub.repos) == 2
-    for kind, name in (place.split("/", 1) for place in hub.repos):
+    for repo in hub.repos:
+        kind, name = repo.split("/", 1)
         for path, content in hub.files(name, kind).items():
-            for place in (str(tmp_path), str(Path.home()) + "/", "my data"):
-                assert place.encode() not in content, (name, path)
-    card, record = (hub.files("tester/run")[path].decode() for path in ("README.md", "training/run.json"))
+            for folder_name in (str(tmp_path), str(Path.home()) + "/", "my data"):
+                assert folder_name.encode() not in content, (name, path)
+    card = hub.files("tester/run")["README.md"].decode()
+    record = hub.files("tester/run")["training/run.json"].decode()
     command = "st-xling train tr --data de-en=pairs.tsv --check-leak de-en=pairs.tsv --model tiny"
     assert command in card and command in record and "<code>de-en=pairs.tsv</code>" in card
 
@@ -163,7 +168,8 @@ def test_pictures_of_a_repository_that_is_not_ours_stay(my_encoder: Path, hub: H
 
 def write(path: Path, text: str | bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    content = text if isinstance(text, bytes) else text.encode()
+    path.write_bytes(content)
 
 
 def link(path: Path) -> None:
@@ -238,10 +244,10 @@ def test_what_files_are(my_encoder: Path) -> None:
 
 def test_a_failed_push_changes_nothing(my_encoder: Path, hub: Hub, client: Run) -> None:
     before = contents(my_encoder)
-    for route, fault, said in (("create", 401, "401"), ("commit", 429, "429"), ("commit", CUT, "disconnected")):
+    for route, fault, reason in (("create", 401, "401"), ("commit", 429, "429"), ("commit", CUT, "disconnected")):
         hub.faults = {route: fault}
         error = client("push", my_encoder, "tester/mine").error
-        assert said in error and "hf auth login" in error and TOKEN not in error, error
+        assert reason in error and "hf auth login" in error and TOKEN not in error, error
         assert contents(my_encoder) == before
     assert hub.files("tester/mine").keys() == {".gitattributes"}
     hub.faults = {}
@@ -268,7 +274,7 @@ def test_offline_is_named(my_encoder: Path, client: Run, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("token", "repo", "said"),
+    ("token", "repo", "reason"),
     [
         ("", "tester/mine", "no token found"),
         ("hf_" + "WrongWrongWrongWrongWrongWrong1234", "tester/mine", "Invalid username or password"),
@@ -276,9 +282,9 @@ def test_offline_is_named(my_encoder: Path, client: Run, monkeypatch: pytest.Mon
     ],
 )
 def test_who_may_not(
-    token: str, repo: str, said: str, my_encoder: Path, hub: Hub, client: Run, monkeypatch: pytest.MonkeyPatch
+    token: str, repo: str, reason: str, my_encoder: Path, hub: Hub, client: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", token)
     done = client("push", my_encoder, repo)
-    assert said in done.error and (not token or token not in done.stderr)
+    assert reason in done.error and (not token or token not in done.stderr)
     assert hub.repos == {} and (token != "" or hub.requests == [])

@@ -54,6 +54,8 @@ def test_cards_are_what_their_commands_give_and_a_stranger_gets_the_same(tmp_pat
         (tmp_path / name).mkdir()
         commands = re.findall(r"^st-xling (?:train|evaluate) .*$", cards[name], flags=re.MULTILINE)
         for command in sorted(commands, key=lambda command: " train " not in command):
-            make.run_command(command if " train " in command else f"{command} --keep", tmp_path / name)
+            if " train " not in command:
+                command += " --keep"
+            make.run_command(command, tmp_path / name)
         again = (tmp_path / name / f"my-{name}" / "README.md").read_text(encoding="utf-8")
         assert make.as_committed(name, again) == make.as_committed(name, cards[name])
