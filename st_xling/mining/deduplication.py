@@ -94,13 +94,13 @@ class UniqueSentences(Sequence[str]):
         """Number of rows without a sentence."""
         return len(self.text) - len(self._order)
 
-    def members(self, place: int) -> list[int]:
-        """Return all rows of the text with this sentence, ascending."""
-        return self._order[self._starts[place] : self._starts[place + 1]].tolist()
+    def members(self, number: int) -> list[int]:
+        """Return all rows of the text with this distinct sentence, ascending."""
+        return self._order[self._starts[number] : self._starts[number + 1]].tolist()
 
-    def place(self, place: int) -> str:
+    def place(self, number: int) -> str:
         """Return the place of a distinct sentence in its text, as ``file:line`` if the text knows it."""
-        row = int(self.rows[place])
+        row = int(self.rows[number])
         return self.text.place(row) if hasattr(self.text, "place") else f"row {row}"
 
     @property

@@ -484,7 +484,8 @@ def _scale_in_words(between: str) -> int:
     powers = [0]
     for word in words:
         unspaced = _UNSPACED_AT_END.search(word)
-        powers += _powers_of(unspaced[0] if unspaced else word)
+        stem = unspaced[0] if unspaced else word
+        powers += _powers_of(stem)
     highest = max(powers)
     return highest if highest >= 3 else 0
 
@@ -743,7 +744,9 @@ def _written(numbers: Numbers) -> list[str]:
 
 def _contradict(unmatched: tuple[Numbers, Numbers], numbers: tuple[Numbers, Numbers], texts: tuple[str, str]) -> bool:
     """Return whether numbers without a partner, on both sides or on one, make it a wrong pair."""
-    source_values, target_values = [{number.value for number in side} for side in numbers]
+    source_numbers, target_numbers = numbers
+    source_values = {number.value for number in source_numbers}
+    target_values = {number.value for number in target_numbers}
     source = _without_repetitions(unmatched[0], target_values)
     target = _without_repetitions(unmatched[1], source_values)
     for roles in (("", "optional"), ("month",)):

@@ -1,6 +1,7 @@
 """Sentence alignment of documents: properties of the groups, an exhaustive program, long and odd documents."""
 
 from functools import cache
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -47,14 +48,19 @@ def book() -> tuple[np.ndarray, np.ndarray, list[SentenceGroup]]:
     Of two sentences that one translates each has half of its meaning; passages without translation have four sentences.
     """
     rng = np.random.default_rng(5)
-    source, target, groups = [], [], list[SentenceGroup]()
+    source, target = [], []
+    groups: list[SentenceGroup] = []
     while len(source) < 300:
         n, m = [(1, 1), (1, 1), (1, 1), (1, 1), (2, 1), (1, 2)][rng.integers(6)] if rng.random() > 0.03 else (4, 0)
-        own, other = (tuple(range(len(side), len(side) + size)) for side, size in ((source, n), (target, m)))
+        source_rows = tuple(range(len(source), len(source) + n))
+        target_rows = tuple(range(len(target), len(target) + m))
         parts = rng.normal(size=(max(n, m), 64))
         source += list(parts) if n == len(parts) else [parts.sum(0) / 2**0.5]
         target += list(parts) if m == len(parts) else [parts.sum(0) / 2**0.5] * m
-        groups += [SentenceGroup(own, other, 0.0)] if m else [SentenceGroup((row,), (), 0.0) for row in own]
+        if m:
+            groups.append(SentenceGroup(source_rows, target_rows, 0.0))
+        else:
+            groups += [SentenceGroup((row,), (), 0.0) for row in source_rows]
     return np.array(source), np.array(target), groups
 
 
@@ -71,8 +77,8 @@ def written(groups: list[SentenceGroup]) -> str:
 def test_groups_partition_both_documents_in_order_and_mirror(seed: int) -> None:
     source, target = random_pair(5 + seed, 12 - seed, seed)
     groups = align_sides(source, target, max_size=4)
-    for side, document in (("source", source), ("target", target)):
-        assert [row for group in groups for row in getattr(group, side)] == list(range(len(document)))
+    assert list(chain.from_iterable(group.source for group in groups)) == list(range(len(source)))
+    assert list(chain.from_iterable(group.target for group in groups)) == list(range(len(target)))
     assert all(len(group.source) + len(group.target) <= 4 for group in groups)
     mirrored = align_sides(target, source, max_size=4)
     assert {(group.target, group.source) for group in mirrored} == {*without_scores(groups)}
@@ -101,11 +107,19 @@ def test_the_cheapest_of_all_ways(seed: int) -> None:
                 ways.append(price(i, j, n, m) + cheapest(i + n, j + m, False))
         return min(ways)
 
-    total, in_gap, i, j = 0.0, False, 0, 0
+    total = 0.0
+    in_gap = False
+    i = j = 0
     for group in align_sides(source, target, max_size=4):
-        n, m = len(group.source), len(group.target)
-        total += price(i, j, n, m) if n and m else UNPAIRED + (0.0 if in_gap else GAP)
-        in_gap, i, j = not (n and m), i + n, j + m
+        n = len(group.source)
+        m = len(group.target)
+        if n and m:
+            total += price(i, j, n, m)
+        else:
+            total += UNPAIRED if in_gap else UNPAIRED + GAP
+        in_gap = not (n and m)
+        i += n
+        j += m
     assert total == pytest.approx(cheapest(0, 0, False), abs=1e-6)
 
 
@@ -114,11 +128,11 @@ def test_coarse_to_fine_finds_what_the_exhaustive_search_finds(
 ) -> None:
     rng = np.random.default_rng(0)
     sides = noisy(book[0], rng, 5), noisy(book[1], rng, 5)
-    whole = align_sides(*sides, max_size=5)
+    exhaustive = align_sides(*sides, max_size=5)
     right = {*without_scores(book[2])}
-    assert np.mean([group in right for group in without_scores(whole)]) > 0.95
+    assert np.mean([group in right for group in without_scores(exhaustive)]) > 0.95
     monkeypatch.setattr(documents, "EXHAUSTIVE_CELLS", 2_000)
-    assert align_sides(*sides, max_size=5) == whole
+    assert align_sides(*sides, max_size=5) == exhaustive
 
 
 GROUPS = "0:0 1,2:1 3:2 4:3 5:4 6:5 7: 8:6 9:7,8 10:9 11:10,11 12:12 13:13 14:14 15:15,16 16:17 17:18 18:19 19,20:20"
@@ -363,8 +377,9 @@ def test_a_sentence_is_paired_in_a_much_longer_document() -> None:
 def test_one_sentence_of_many_and_identical_documents() -> None:
     rng = np.random.default_rng(2)
     meanings = rng.normal(size=(400, 64))
-    one, many = noisy(meanings[250:251], rng, 8), noisy(meanings, rng, 8)
-    assert [group.target for group in align_sides(one, many, max_size=8) if group.source] == [(250,)]
+    sentence = noisy(meanings[250:251], rng, 8)
+    many = noisy(meanings, rng, 8)
+    assert [group.target for group in align_sides(sentence, many, max_size=8) if group.source] == [(250,)]
     same = align_sides(many, many, max_size=8)
     assert without_scores(same) == [((row,), (row,)) for row in range(400)]
     assert min(group.score for group in same) == pytest.approx(1, abs=1e-5)
@@ -372,8 +387,9 @@ def test_one_sentence_of_many_and_identical_documents() -> None:
 
 def test_documents_with_nothing_in_common_and_empty_ones() -> None:
     rng = np.random.default_rng(3)
-    one, other = (noisy(rng.normal(size=(40, 64)), rng, 4) for _ in range(2))
-    assert not [group for group in align_sides(one, other, max_size=4) if group.source and group.target]
+    source = noisy(rng.normal(size=(40, 64)), rng, 4)
+    target = noisy(rng.normal(size=(40, 64)), rng, 4)
+    assert not [group for group in align_sides(source, target, max_size=4) if group.source and group.target]
     groups = align_documents(["", "a", " ", "b"], ["", ""], source_embeddings=np.eye(3), target_embeddings=np.eye(0))
     assert groups == [SentenceGroup((1,), (), 0.0), SentenceGroup((3,), (), 0.0)]
 
@@ -420,8 +436,8 @@ def test_a_chapter_more_and_chapters_swapped(book: tuple[np.ndarray, np.ndarray,
     """Of a long insertion no sentence is paired; of two chapters that changed places the one that fits is aligned."""
     rng = np.random.default_rng(1)
     source, target, _ = book
-    more = np.concatenate([target[:150], rng.normal(size=(60, 64)), target[150:]])
-    groups = align_sides(noisy(source, rng, 4), noisy(more, rng, 4), max_size=4)
+    longer_target = np.concatenate([target[:150], rng.normal(size=(60, 64)), target[150:]])
+    groups = align_sides(noisy(source, rng, 4), noisy(longer_target, rng, 4), max_size=4)
     added = {*range(150, 210)}
     assert not [group for group in groups if group.source and added & {*group.target}]
     assert sum(bool(group.source and group.target) for group in groups) > 200

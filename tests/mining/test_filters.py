@@ -89,7 +89,8 @@ OPTIONS = FilterOptions(source_language="de", target_language="en")
 
 def check(filters: PairFilters, *pairs: Pair) -> tuple[np.ndarray, list[RejectedPair]]:
     """Row ``i`` of one side with row ``i`` of the other; the score decreases from 2."""
-    rows, rejected = np.arange(len(pairs)), list[RejectedPair]()
+    rows = np.arange(len(pairs))
+    rejected: list[RejectedPair] = []
     return filters.allowed(MinedPairs(2 - rows / 100, rows, rows), *zip(*pairs), rejected.append), rejected
 
 
@@ -105,27 +106,29 @@ def rejections(pairs: list[Pair], reason: str, limit: float | None = None, **mor
 def test_examples_of_each_filter(reason: str, pairs: list[Pair]) -> None:
     """Filters of texts alone decide the same with the sides swapped, and accept the phrasebook."""
     rejected, accepted = EXAMPLES[reason]
-    more = {"source_language": "de", "target_language": "en"} if reason == "language" else {}
+    languages = {"source_language": "de", "target_language": "en"} if reason == "language" else {}
     for way in (1, -1) if reason != "language" else (1,):
-        found = rejections([pair[::way] for pair in [*rejected, *accepted]], reason, **more)
-        assert [one is not None for one in found] == [True] * len(rejected) + [False] * len(accepted)
+        values = rejections([pair[::way] for pair in [*rejected, *accepted]], reason, **languages)
+        assert [value is not None for value in values] == [True] * len(rejected) + [False] * len(accepted)
     if reason != "language":
         assert not any(rejections(pairs, reason))
 
 
 def test_each_bad_pair_gets_its_reason_whatever_the_batches_and_order() -> None:
-    filters, pairs = PairFilters(OPTIONS), [*GOOD, *BAD.values()]
+    filters = PairFilters(OPTIONS)
+    pairs = [*GOOD, *BAD.values()]
     allowed, rejected = check(filters, *pairs)
     assert allowed.tolist() == [True] * 2 + [False] * len(BAD)
     assert [(pair.reason, pair.source, pair.target) for pair in rejected] == [(k, *v) for k, v in BAD.items()]
     assert [(pair.source_index, pair.score) for pair in rejected][:2] == [(2, 1.98), (3, 1.97)]
     assert filters.rejected == dict.fromkeys(BAD, 1)
     sources, targets = zip(*pairs[::-1])
-    rows, singly = np.arange(len(pairs)), list[RejectedPair]()
+    rows = np.arange(len(pairs))
+    singly: list[RejectedPair] = []
     mined = MinedPairs(np.ones(len(pairs)), rows, rows)
     one_by_one = [filters.allowed(mined.select([row]), sources, targets, singly.append)[0] for row in rows]
     assert one_by_one == allowed.tolist()[::-1]
-    assert [one[:2] for one in singly[::-1]] == [one[:2] for one in rejected]
+    assert [pair[:2] for pair in singly[::-1]] == [pair[:2] for pair in rejected]
 
 
 def test_options_and_signature(caplog: pytest.LogCaptureFixture) -> None:
@@ -356,9 +359,11 @@ def test_true_pairs_of_real_data_are_kept(real_data: Path, code: str) -> None:
 
 
 def test_languages_that_are_not_given_are_those_of_the_text() -> None:
-    french, english, mixed = [FRENCH] * 30, [ENGLISH] * 30, [FRENCH, ENGLISH] * 15
-    found = identify_languages(FilterOptions(target_language="de"), french, english)
-    assert (found.source_language, found.target_language) == ("fr", "de")
+    french = [FRENCH] * 30
+    english = [ENGLISH] * 30
+    mixed = [FRENCH, ENGLISH] * 15
+    options = identify_languages(FilterOptions(target_language="de"), french, english)
+    assert (options.source_language, options.target_language) == ("fr", "de")
     for options, texts in (
         (FilterOptions(), mixed),
         (FilterOptions(), french[:5]),
@@ -382,8 +387,8 @@ def test_the_language_of_technical_text_is_found() -> None:
     """Commands and names of options hid it: the language filter was off in seven of thirteen documents."""
     german = ["Der Aufruf von open(2) gibt den Deskriptor zurück.", "Die Datei ist nicht lesbar für diesen Benutzer."]
     code = ["EACCES", "ssize_t read(int fd, void *buf, size_t count);", "O_CLOEXEC", "sudo", "Linus Torvalds"]
-    found = identify_languages(FilterOptions(), [*german, *code] * 12, [*code] * 12)
-    assert (found.source_language, found.target_language) == ("de", None)
+    options = identify_languages(FilterOptions(), [*german, *code] * 12, [*code] * 12)
+    assert (options.source_language, options.target_language) == ("de", None)
 
 
 @pytest.mark.parametrize("text", ['"quoted" \\ tab\t', "line\nend\r", "ไทย 🙂 e\u0301"])

@@ -18,14 +18,15 @@ def number_pairs() -> list[tuple[str, str, str, str, bool]]:
     A line of the file has the language (- for several), a sentence, ``=`` and a translation, ``≠`` and a contradiction;
     some have several of these. Invisible spaces are escaped, as \u202f.
     """
-    rows, kind = list[tuple[str, str, str, str, bool]](), ""
+    rows: list[tuple[str, str, str, str, bool]] = []
+    kind = ""
     text = Path(__file__).with_name("number_pairs.txt").read_text(encoding="utf-8")
     for line in re.sub(r"\\u(\w{4})", lambda match: chr(int(match[1], 16)), text).removesuffix("\n").split("\n"):
         if line.startswith("# "):
             kind = line[2:]
             continue
-        language, rest = line.split(" ", 1)
-        source, *others = rest.replace(" ≠ ", " = ≠").split(" = ")
+        language, sentences = line.split(" ", 1)
+        source, *others = sentences.replace(" ≠ ", " = ≠").split(" = ")
         rows += [(kind, language, source, other.removeprefix("≠"), not other.startswith("≠")) for other in others]
     return rows
 
@@ -96,10 +97,10 @@ def test_written_forms_of_one_number_agree(number: int) -> None:
 
 
 @given(st.integers(13, 10**9), st.integers(1, 9))
-def test_a_changed_number_contradicts(number: int, more: int) -> None:
+def test_a_changed_number_contradicts(number: int, difference: int) -> None:
     """But for years, of which 1998 and 98, and those of other calendars, are the same."""
     if number > 6000:
-        assert contradiction(f"{number:,} people", f"{number + more:,} people") is not None
+        assert contradiction(f"{number:,} people", f"{number + difference:,} people") is not None
 
 
 def test_true_pairs_are_kept() -> None:
@@ -238,8 +239,8 @@ def test_verdicts_at_the_limits_of_each_rule(line: str) -> None:
 
 
 def test_the_numbers_that_contradict_are_named() -> None:
-    found = contradiction("10 oder 20 im Jahr 1990", "10 or 2.5 in 1990")
-    assert found == {"source": ["20"], "target": ["2.5"]}
+    numbers = contradiction("10 oder 20 im Jahr 1990", "10 or 2.5 in 1990")
+    assert numbers == {"source": ["20"], "target": ["2.5"]}
 
 
 LONG = ["{} ", "1 ", "1/2/", "2000-0{} ", "1.2", "5万", "1 and ", "一二", "& ", "三万", "5 thousand ", "{}/{} ", "IV "]
@@ -257,6 +258,10 @@ def test_lines_of_many_numbers(piece: str) -> None:
     assert contradiction(source, f"{target}; 4711") is not None
 
 
+def count_values(numbers: list[Number]) -> Counter[Decimal]:
+    return Counter(number.value for number in numbers)
+
+
 NUMBERS = st.lists(st.builds(Number, st.integers(1, 90).map(Decimal)), max_size=6)
 
 
@@ -264,7 +269,8 @@ NUMBERS = st.lists(st.builds(Number, st.integers(1, 90).map(Decimal)), max_size=
 def test_leftovers_of_numbers_without_context_are_multiset_differences(
     source: list[Number], target: list[Number]
 ) -> None:
-    left, right = ([number.value for number in side] for side in leftovers(source, target))
-    values = [Counter(number.value for number in side) for side in (source, target)]
-    assert Counter(left) == values[0] - values[1]
-    assert Counter(right) == values[1] - values[0]
+    source_left, target_left = leftovers(source, target)
+    source_values = count_values(source)
+    target_values = count_values(target)
+    assert count_values(source_left) == source_values - target_values
+    assert count_values(target_left) == target_values - source_values

@@ -33,8 +33,8 @@ def corpora(size: int, gold: int, noise: float = 0.8, seed: int = 0) -> tuple[np
     source, target = random.standard_normal((2, size, DIM))
     target[:gold] = source[:gold] + noise * random.standard_normal((gold, DIM))
     order = random.permutation(size)
-    places = np.argsort(order)
-    return source, target[order], {(row, int(places[row])) for row in range(gold)}
+    target_rows = np.argsort(order)
+    return source, target[order], {(row, int(target_rows[row])) for row in range(gold)}
 
 
 def estimated(both: tuple[Neighbors, Neighbors]) -> tuple[MinedPairs, ThresholdEstimate]:
@@ -170,7 +170,7 @@ def test_scale_of_second_choices() -> None:
     """Recorded at 7c27a47c: either estimate can be the smaller one."""
     steps = np.linspace(1.0, 1.2, 41)
     near = np.stack([steps + 0.01, steps], axis=1)
-    far = np.stack([steps + 0.3, steps], axis=1)
+    far = np.stack([steps + 0.3, steps], axis=1)  # most sentences have a translation
     assert score_mixture._scale(near) == pytest.approx(0.0144269504, rel=1e-6)
     assert score_mixture._scale(far) == pytest.approx(0.0896057348, rel=1e-6)
 

@@ -21,30 +21,36 @@ def clustered(rows, seed, dim=24, centers=40):
     shared = np.random.default_rng(7)
     topics = shared.standard_normal((centers, dim))
     meaning = topics[shared.integers(0, centers, rows)] + 0.5 * shared.standard_normal((rows, dim))
-    own = np.random.default_rng(seed)
-    return (meaning + 0.1 * own.standard_normal((rows, dim)) + own.standard_normal(dim)).astype(np.float32)
+    of_language = np.random.default_rng(seed)
+    noise = 0.1 * of_language.standard_normal((rows, dim))
+    return (meaning + noise + of_language.standard_normal(dim)).astype(np.float32)
 
 
-def assert_equal(found, expected):
-    for one, other in zip(found, expected):
-        np.testing.assert_allclose(one.similarities, other.similarities, rtol=0, atol=1e-6)
-        np.testing.assert_array_equal(one.indices, other.indices)
+def assert_equal(neighbors, expected):
+    for side, expected_side in zip(neighbors, expected):
+        np.testing.assert_allclose(side.similarities, expected_side.similarities, rtol=0, atol=1e-6)
+        np.testing.assert_array_equal(side.indices, expected_side.indices)
 
 
-def assert_exact_where_found(found, source, target):
+def assert_exact_where_found(neighbors, source, target):
     """Every score is the exact cosine of its pair; each list is of different rows, best first, lowest index first."""
-    for result, own, other in zip(found, (source, target), (target, source)):
-        cosines = all_cosines(own, other)
-        assert result.indices.min() >= 0 and result.indices.max() < len(other)
-        expected = np.take_along_axis(cosines, result.indices, axis=1)
-        np.testing.assert_allclose(result.similarities, expected, rtol=0, atol=1e-6)
-        for values, indices in zip(result.similarities.tolist(), result.indices.tolist()):
+    for side, queries, corpus in zip(neighbors, (source, target), (target, source)):
+        cosines = all_cosines(queries, corpus)
+        assert side.indices.min() >= 0 and side.indices.max() < len(corpus)
+        expected = np.take_along_axis(cosines, side.indices, axis=1)
+        np.testing.assert_allclose(side.similarities, expected, rtol=0, atol=1e-6)
+        for values, indices in zip(side.similarities.tolist(), side.indices.tolist()):
             keys = [(-value, index) for value, index in zip(values, indices)]
             assert keys == sorted(set(keys))
 
 
-def shares(found, exact):
-    return [np.mean((e.indices[:, :, None] == f.indices[:, None]).any(2)) for f, e in zip(found, exact)]
+def recalls(neighbors, exact):
+    """Shares of the exact neighbors that were found, of both sides."""
+    shares = []
+    for side, exact_side in zip(neighbors, exact):
+        is_found = (exact_side.indices[:, :, None] == side.indices[:, None]).any(2)
+        shares.append(np.mean(is_found))
+    return shares
 
 
 # Every kind of index that FAISS can make for few vectors: of the vectors themselves, and lossy ones.
@@ -55,25 +61,26 @@ INDEXES = (
 
 
 def test_finds_nearly_all_and_measures_how_many():
-    source, target = clustered(3000, 1), clustered(2600, 2)
+    source = clustered(3000, 1)
+    target = clustered(2600, 2)
     exact = find_neighbors(source, target)
     for factory, least, most in (("IVF40,SQ8?nprobe=24", 0.99, 1), ("IVF100,Flat?nprobe=1", 0.5, 0.97)):
-        found = approximate_neighbors(source, target, factory=factory)
-        assert least <= min(shares(found, exact)) and max(shares(found, exact)) <= most
-        assert measure_recall(source, target, found) == pytest.approx(shares(found, exact), abs=0.05)
-        assert_exact_where_found(found, source, target)
+        neighbors = approximate_neighbors(source, target, factory=factory)
+        assert least <= min(recalls(neighbors, exact)) and max(recalls(neighbors, exact)) <= most
+        assert measure_recall(source, target, neighbors) == pytest.approx(recalls(neighbors, exact), abs=0.05)
+        assert_exact_where_found(neighbors, source, target)
 
 
 @settings(max_examples=30, deadline=None)
 @given(small_integers(), small_integers(), st.integers(1, 4), st.sampled_from(INDEXES))
 def test_every_index_gives_true_cosines_without_gaps(source, target, k, factory):
     """Also under ties, where lists are cut off among equals; one that compares all vectors is exact."""
-    found, again = (approximate_neighbors(source, target, k=k, factory=factory) for _ in range(2))
-    assert_exact_where_found(found, source, target)
-    assert_equal(again, found)
+    neighbors, again = (approximate_neighbors(source, target, k=k, factory=factory) for _ in range(2))
+    assert_exact_where_found(neighbors, source, target)
+    assert_equal(again, neighbors)
     if factory in ("Flat", "IVF3,Flat?nprobe=3"):
-        assert_equal(found, find_neighbors(source, target, k=k))
-        assert measure_recall(source, target, found) == (1.0, 1.0)
+        assert_equal(neighbors, find_neighbors(source, target, k=k))
+        assert measure_recall(source, target, neighbors) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize("distinct", [1, 3])
@@ -81,16 +88,18 @@ def test_every_index_gives_true_cosines_without_gaps(source, target, k, factory)
 def test_of_many_duplicates_the_first_are_found(distinct, factory):
     """All sentences equal, or nearly all: products cannot choose, indices must."""
     rows = embeddings(distinct, 3, 64)
-    source, target = np.tile(rows, (1500 // distinct, 1)), np.tile(rows, (1200 // distinct, 1))
-    found = approximate_neighbors(source, target, factory=factory)
-    assert_equal(found, find_neighbors(source, target))
+    source = np.tile(rows, (1500 // distinct, 1))
+    target = np.tile(rows, (1200 // distinct, 1))
+    neighbors = approximate_neighbors(source, target, factory=factory)
+    assert_equal(neighbors, find_neighbors(source, target))
 
 
 def test_an_index_of_more_cells_than_rows():
     """A command that was written for a large corpus, tried on a small one."""
-    source, target = embeddings(90, 0), embeddings(60, 1)
-    found = approximate_neighbors(source, target, factory="IVF64,Flat?nprobe=64")
-    assert_equal(found, find_neighbors(source, target))
+    source = embeddings(90, 0)
+    target = embeddings(60, 1)
+    neighbors = approximate_neighbors(source, target, factory="IVF64,Flat?nprobe=64")
+    assert_equal(neighbors, find_neighbors(source, target))
     assert_exact_where_found(approximate_neighbors(source, target, factory="IVF64,Flat"), source, target)
 
 
@@ -98,21 +107,24 @@ def test_threads_memory_maps_and_small_memory_change_nothing(tmp_path, monkeypat
     """With the default index, which suits the vectors."""
     monkeypatch.setattr(approximate, "LEAST_CODED", 500)
     assert (default_factory(499, 6), default_factory(1500, 6)) == ("Flat", "IVF8,PQ3x4fs")
-    source, target = clustered(3000, 1, dim=64), clustered(2600, 2, dim=64)
+    source = clustered(3000, 1, dim=64)
+    target = clustered(2600, 2, dim=64)
     maps = []
     for name, side in (("source", source), ("target", target)):
         np.save(tmp_path / f"{name}.npy", side)
         maps.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
-    expected, threads = approximate_neighbors(source, target), torch.get_num_threads()
+    expected = approximate_neighbors(source, target)
+    threads = torch.get_num_threads()
     torch.set_num_threads(2)
-    found = approximate_neighbors(*map(torch.from_numpy, (source, target)))
+    neighbors = approximate_neighbors(*map(torch.from_numpy, (source, target)))
     torch.set_num_threads(threads)
-    assert_equal(found, expected)
+    assert_equal(neighbors, expected)
     assert_equal(approximate_neighbors(*maps, memory_mib=1), expected)
 
 
 def test_an_index_is_kept_for_its_vectors_only(tmp_path, monkeypatch, caplog):
-    source, target = clustered(600, 1), clustered(500, 2)
+    source = clustered(600, 1)
+    target = clustered(500, 2)
     folder = tmp_path / "deep" / "folder"
     options = {"factory": "IVF8,Flat?nprobe=2", "index_folder": folder}
     expected = approximate_neighbors(source, target, **options)
@@ -138,8 +150,11 @@ def test_an_index_is_kept_for_its_vectors_only(tmp_path, monkeypatch, caplog):
 
 def test_whoever_wants_the_same_index_waits_for_it(tmp_path, monkeypatch):
     """Two tasks of a cluster wrote one index at once, and each the other's hash."""
-    source, target = clustered(600, 1), clustered(500, 2)
-    build, built, start = CandidateIndex._build, [], Barrier(2)
+    source = clustered(600, 1)
+    target = clustered(500, 2)
+    build = CandidateIndex._build
+    built = []
+    start = Barrier(2)
 
     def slow(index, matrix, **options):
         built.append(matrix.rows)
@@ -152,8 +167,8 @@ def test_whoever_wants_the_same_index_waits_for_it(tmp_path, monkeypatch):
 
     monkeypatch.setattr(CandidateIndex, "_build", slow)
     with ThreadPoolExecutor(2) as pool:
-        one, other = pool.map(search, range(2))
-    assert_equal(one, other)
+        first, second = pool.map(search, range(2))
+    assert_equal(first, second)
     assert sorted(built) == [500, 600] and len(list(tmp_path.glob("*.faiss"))) == 2
 
 
@@ -180,9 +195,11 @@ def test_errors(options, message):
 def test_as_a_method_of_whatever_searches(method, logged, monkeypatch):
     """Mining logs the recall of its search; with all cells it is exact."""
     monkeypatch.setattr("st_xling.mining.search.find.MOST_EXACT", 10**6)
-    source, target = clustered(900, 1), clustered(900, 1) + np.float32(0.3)
+    source = clustered(900, 1)
+    target = clustered(900, 1) + np.float32(0.3)
     options = {"method": method, "progress": True}
-    mined, exact = mine(source, target, **options), mine(source, target)
+    mined = mine(source, target, **options)
+    exact = mine(source, target)
     text = logged()
     assert f"{method.replace('auto', 'approximate')}: recall of exact neighbors: source side 1.0000" in text
     assert ("auto: approximate search of 900 x 900" in text) == (method == "auto")

@@ -56,10 +56,10 @@ def find_by(block_rows, block_columns, source, target, **options):
         return find_neighbors(source, target, **options)
 
 
-def assert_exact(found, expected):
-    for one, (similarities, indices) in zip(found, expected):
-        assert np.array_equal(one.indices, indices)
-        np.testing.assert_allclose(one.similarities, similarities, rtol=0, atol=1e-6)
+def assert_exact(neighbors, expected):
+    for side, (similarities, indices) in zip(neighbors, expected):
+        assert np.array_equal(side.indices, indices)
+        np.testing.assert_allclose(side.similarities, similarities, rtol=0, atol=1e-6)
 
 
 def draw(kind, rows, dim, random):
@@ -94,16 +94,18 @@ def draw(kind, rows, dim, random):
     st.integers(1, 41),
     st.data(),
 )
-def test_exact_for_any_blocks(one, other, sources, targets, dim, block_rows, block_columns, data):
+def test_exact_for_any_blocks(source_kind, target_kind, sources, targets, dim, block_rows, block_columns, data):
     random = np.random.default_rng(data.draw(st.integers(0, 2**31)))
-    source, target = draw(one, sources, dim, random), draw(other, targets, dim, random)
+    source = draw(source_kind, sources, dim, random)
+    target = draw(target_kind, targets, dim, random)
     if data.draw(st.booleans()):
         target = np.vstack([source, target])[random.permutation(sources + targets)][:targets]
     k = data.draw(st.integers(1, min(sources, targets)))
-    if one != "mixed" and other != "mixed" and data.draw(st.booleans()):
-        source, target = source.astype(np.float32), target.astype(np.float32)
-    found = find_by(block_rows, block_columns, source, target, k=k)
-    assert_exact(found, by_definition(source, target, k))
+    if "mixed" not in (source_kind, target_kind) and data.draw(st.booleans()):
+        source = source.astype(np.float32)
+        target = target.astype(np.float32)
+    neighbors = find_by(block_rows, block_columns, source, target, k=k)
+    assert_exact(neighbors, by_definition(source, target, k))
 
 
 def crowded(random, rows, dim=24):
@@ -119,24 +121,27 @@ def crowded(random, rows, dim=24):
 def test_near_ties_by_the_thousand(blocks, monkeypatch):
     """Blocks where no product tells hundreds of thousands of pairs apart."""
     random = np.random.default_rng(0)
-    source, target = crowded(random, 700), crowded(random, 900)
+    source = crowded(random, 700)
+    target = crowded(random, 900)
     target[::2] = source[0]
-    crowds, compare_all = [], exact._Products._compare_all
+    crowds = []
+    compare_all = exact._Products._compare_all
 
     def counted(self, *arguments):
         crowds.append(arguments)
         compare_all(self, *arguments)
 
     monkeypatch.setattr(exact._Products, "_compare_all", counted)
-    found = find_by(*blocks, source, target)
+    neighbors = find_by(*blocks, source, target)
     assert crowds
-    assert_exact(found, by_definition(source, target, 4))
+    assert_exact(neighbors, by_definition(source, target, 4))
 
 
 @pytest.mark.parametrize("size", [0.4, 1.0])
 def test_products_may_be_off_by_their_bound(size, monkeypatch):
     """Other machines round otherwise: noise as large as the bound allows changes no answer."""
-    random, noise = np.random.default_rng(1), torch.Generator().manual_seed(0)
+    random = np.random.default_rng(1)
+    noise = torch.Generator().manual_seed(0)
     source, target = random.standard_normal((2, 300, 64)).astype(np.float32)
     target[:150] = source[:150] + 1e-4 * target[:150]
     target[150:200] = source[:50]
@@ -164,7 +169,8 @@ def test_bound_holds_and_is_near(dim, dtype, exponent):
     side.unit(0, len(rows), unit)
     exact = all_cosines(rows, rows)
     errors = np.abs((unit @ unit.T).double().numpy() - exact)
-    error, rounding = product_error(dim), 0.0
+    error = product_error(dim)
+    rounding = 0.0
     if dtype == torch.bfloat16:
         error = corpus_matrix.bfloat16_error(side, side)
         rounding = corpus_matrix.output_rounding(torch.from_numpy(exact).double(), dtype).numpy()
@@ -177,7 +183,8 @@ def test_crowded_bfloat16_blocks_are_multiplied_again(monkeypatch):
     """Cosines so alike that bfloat16 tells none apart, and float32 tells all."""
     random = np.random.default_rng(8)
     source, target = 1 + 0.02 * random.standard_normal((2, 900, 64)).astype(np.float32)
-    multiplied, mm = [], torch.mm
+    multiplied = []
+    mm = torch.mm
 
     def counted(one, other, **options):
         multiplied.append(one.dtype)
@@ -186,9 +193,9 @@ def test_crowded_bfloat16_blocks_are_multiplied_again(monkeypatch):
     monkeypatch.setattr(torch, "mm", counted)
     monkeypatch.setattr(corpus_matrix, "_LEAST_ROWS", 0)
     monkeypatch.setattr(corpus_matrix, "prefers_bfloat16", lambda: True)
-    found = find_by(900, 450, source, target, k=1)
+    neighbors = find_by(900, 450, source, target, k=1)
     assert multiplied == [torch.bfloat16, torch.float32, torch.float32]
-    assert_exact(found, by_definition(source, target, 1))
+    assert_exact(neighbors, by_definition(source, target, 1))
 
 
 def test_threads_and_low_precision_products_change_nothing():
@@ -214,8 +221,8 @@ def test_memory_maps_and_dtypes(dtype, tmp_path):
         sides.append(np.load(tmp_path / f"{number}.npy", mmap_mode="r"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = find_by(32, 17, *sides, k=5)
-    assert_exact(found, by_definition(*values.astype(np.float64), 5))
+        neighbors = find_by(32, 17, *sides, k=5)
+    assert_exact(neighbors, by_definition(*values.astype(np.float64), 5))
 
 
 class Rows:
@@ -224,7 +231,9 @@ class Rows:
     ndim = 2
 
     def __init__(self, values):
-        self._values, self.shape, self.most = values, values.shape, 0
+        self._values = values
+        self.shape = values.shape
+        self.most = 0
 
     def __getitem__(self, rows):
         piece = self._values[rows]

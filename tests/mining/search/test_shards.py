@@ -2,7 +2,7 @@
 
 import errno
 from functools import partial
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,10 @@ from tests.mining.search.test_exact import embeddings
 )
 def test_tasks_hold_every_pair_once_and_never_too_few_rows(sources: int, targets: int, shard_rows: int) -> None:
     tasks = tasks_of(sources, targets, k=1, method="exact", shard_rows=shard_rows)
-    pairs = [(row, other) for source, target in tasks for row in range(*source) for other in range(*target)]
-    assert sorted(pairs) == [(row, other) for row in range(sources) for other in range(targets)]
+    pairs = []
+    for source, target in tasks:
+        pairs += product(range(*source), range(*target))
+    assert sorted(pairs) == list(product(range(sources), range(targets)))
     assert all(
         shard_rows / 2 <= stop - start <= shard_rows for task in tasks for start, stop in task if shard_rows < 99
     )
@@ -44,8 +46,10 @@ def test_parts_merge_to_the_whole_even_under_ties(
 ) -> None:
     """Many duplicates, tasks in any order, rows of files that are not read whole."""
     random = np.random.default_rng(0)
-    source, target = (random.integers(-1, 2, (rows, 3)).astype(np.float32) + 0.5 for rows in (90, 41))
-    both = [write_store(tmp_path / str(len(one)), one) for one in (source, target)] if stored else [source, target]
+    source, target = [random.integers(-1, 2, (rows, 3)).astype(np.float32) + 0.5 for rows in (90, 41)]
+    both = [source, target]
+    if stored:
+        both = [write_store(tmp_path / str(len(side)), side) for side in both]
 
     def backwards(*arguments: Any) -> Any:
         return reversed(list(run_here(*arguments)))
@@ -59,8 +63,10 @@ def test_parts_merge_to_the_whole_even_under_ties(
 
 def test_a_killed_search_loses_the_running_task_only(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed after each number of tasks, and before, while and after a state is saved."""
-    source, target = embeddings(70, 0, 8), embeddings(50, 1, 8)
-    expected, ran = find_neighbors(source, target), []
+    source = embeddings(70, 0, 8)
+    target = embeddings(50, 1, 8)
+    expected = find_neighbors(source, target)
+    ran = []
 
     def killed(*arguments: Any) -> Any:
         yield from islice(run_here(*arguments), most)
@@ -86,8 +92,10 @@ def test_a_killed_search_loses_the_running_task_only(tmp_path: Any, monkeypatch:
 
 def test_what_is_interrupted_in_a_merge_is_not_merged_twice(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C between the two sides of a task: its candidates are saved, and found again when it runs again."""
-    source, target = embeddings(60, 1, 8), embeddings(50, 2, 8)
-    expected, merged = find_neighbors(source, target), find.distinct_best
+    source = embeddings(60, 1, 8)
+    target = embeddings(50, 2, 8)
+    expected = find_neighbors(source, target)
+    merged = find.distinct_best
     for last in range(1, 12):
         options: dict[str, Any] = {"method": "faiss:Flat", "shard_rows": 20, "state_folder": tmp_path / str(last)}
         calls = iter(range(last))
@@ -104,7 +112,8 @@ def test_what_is_interrupted_in_a_merge_is_not_merged_twice(tmp_path: Any, monke
 
 
 def test_a_full_disk_in_a_task_names_it_and_keeps_the_others(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    source, target = embeddings(70, 0, 8), embeddings(50, 1, 8)
+    source = embeddings(70, 0, 8)
+    target = embeddings(50, 1, 8)
     calls: list[object] = []
 
     def full(*both: Any, **options: Any) -> Any:
