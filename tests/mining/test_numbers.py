@@ -221,6 +221,14 @@ ISO 9001:1899 ≠ ISO 9001
 2-3万 = 20,000 to 30,000 ≠ 30,000 to 40,000
 5 mil e 300 = 5,300
 5 mil e 2000 ≠ 5,300
+von 1019 bis Juni 1019 = from 1019, 5 weeks
+999 und 999 ≠ 999 and 5
+12月 = 5 December
+20.15 Uhr = 8:15 pm ≠ 8:25 pm
+2 milhões e 300 carros ≠ 2,000,300
+2 Milliarden 500 Millionen = 2,500,000,000 ≠ 2,600,000,000
+fifty million 200 thousand = 50,200,000 ≠ 50,300,000
+50 million two hundred thousand = 50,200,000 ≠ 60,200,000
 十三 = thirteen ≠ twelve 14
 五百 = fünfhundert
 """

@@ -98,6 +98,25 @@ def test_one_language_that_is_wrong(caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize(
+    ("german", "french", "is_warned"), [(10, 0, True), (9, 0, False), (17, 3, True), (16, 4, False), (12, 8, False)]
+)
+def test_ten_sentences_and_four_fifths_of_them_tell_a_language(
+    german: int, french: int, is_warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Recorded at 7c27a47c: no test failed when it took twenty sentences, or two fifths of them."""
+    text = GERMAN[:german] + FRENCH[:french]
+    check_text_languages(FilterOptions(disable=["language"], source_language="en"), text, ENGLISH)
+    assert caplog.messages == ["the source looks like de, you said en"] * is_warned
+
+
+def test_three_sentences_tell_the_language_of_a_format() -> None:
+    """Recorded at 7c27a47c."""
+    assert named_or_found((None, "en"), [None, None], [GERMAN[:3], ENGLISH]) == ("de", "en")
+    with pytest.raises(ValueError, match="the text does not tell which it is"):
+        named_or_found((None, "en"), [None, None], [GERMAN[:2], ENGLISH])
+
+
+@pytest.mark.parametrize(
     ("source", "target"), [("de", "en"), ("deu_Latn", "en-GB"), (None, None), ("tlh", "olo"), ("de", None)]
 )
 def test_languages_that_are_right_or_unknown_pass(
