@@ -1,4 +1,4 @@
-"""Alignments against gold, of words: precision, recall, F1 and error rate; of documents: strict and lax F1."""
+"""Evaluate alignments of words (precision, recall, F1, error rate) and of documents (strict and lax F1)."""
 
 from __future__ import annotations
 
@@ -21,36 +21,42 @@ from st_xling.utils.text import ParallelTextError, raw_lines
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-#: Links of a pair of sentences, each of a word of the source and one of the target, counted from 0.
+#: Links of one sentence pair: positions ``(source word, target word)``, counted from 0.
 PairLinks: TypeAlias = Iterable[tuple[int, int]]
-#: Lines of both sides, counted from 0; a side is empty for lines without a partner.
+#: Source lines and the target lines that translate them, counted from 0; a side is empty for lines without a partner.
 LineGroup: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 
+# Source lines, target lines and perhaps a cost: ``[0]:[0, 1]:0.16``.
 _GROUP = re.compile(r"\s*\[([\d,\s]*)\]\s*:\s*\[([\d,\s]*)\]\s*(?::.*)?")
 
 
 class GoldLinks(NamedTuple):
-    """Gold of one pair: links that must be found, and all that may be found, which include the sure ones."""
+    """Gold links of one sentence pair.
+
+    Attributes:
+        sure: Links that must be found.
+        possible: Links that may be found, including the sure ones.
+    """
 
     sure: set[tuple[int, int]]
     possible: set[tuple[int, int]]
 
 
 def alignment_scores(found: Sequence[PairLinks], gold: Sequence[GoldLinks | PairLinks]) -> dict[str, float]:
-    r"""Compare the links of all pairs together with gold.
+    r"""Compare word links with gold links, counted over all sentence pairs.
 
     .. math:: precision = \frac{|A \cap P|}{|A|}, \; recall = \frac{|A \cap S|}{|S|},
         \; AER = 1 - \frac{|A \cap S| + |A \cap P|}{|A| + |S|}
 
     Args:
-        found: ``A``, the links of each pair.
-        gold: The :class:`GoldLinks` (``S`` and ``P``) of each pair, or links that are all sure.
+        found: Links of each pair (``A``).
+        gold: :class:`GoldLinks` of each pair (``S`` and ``P``), or plain links, which all count as sure.
 
     Returns:
-        ``precision``, ``recall``, ``f1`` and ``error_rate``, of which lower is better; fractions in [0, 1].
+        ``precision``, ``recall``, ``f1`` and ``error_rate`` (lower is better), as fractions in [0, 1].
 
     Raises:
-        ValueError: Unequal numbers of pairs, or gold without a sure link.
+        ValueError: If the numbers of pairs differ, or gold has no sure link.
 
     Source:
         Och and Ney 2003, A systematic comparison of various statistical alignment models, section 6.1.
@@ -59,31 +65,33 @@ def alignment_scores(found: Sequence[PairLinks], gold: Sequence[GoldLinks | Pair
         >>> alignment_scores([[(0, 0), (1, 2)]], [[(0, 0), (1, 1)]])["error_rate"]
         0.5
     """
-    n_links = n_sure = n_in_sure = n_in_possible = 0
-    for links, gold_of_pair in zip(map(set, found), map(_as_gold_links, gold), strict=True):
-        n_links += len(links)
-        n_sure += len(gold_of_pair.sure)
-        n_in_sure += len(links & gold_of_pair.sure)
-        n_in_possible += len(links & gold_of_pair.possible)
+    n_found = n_sure = n_found_sure = n_found_possible = 0
+    for links, gold_of_pair in zip(found, gold, strict=True):
+        links = set(links)
+        gold_links = _as_gold_links(gold_of_pair)
+        n_found += len(links)
+        n_sure += len(gold_links.sure)
+        n_found_sure += len(links & gold_links.sure)
+        n_found_possible += len(links & gold_links.possible)
     if not n_sure:
         raise ValueError("gold holds no sure link: nothing can be measured by it.")
-    scores = _rates(n_in_possible / max(n_links, 1), n_in_sure / n_sure)
-    return {**scores, "error_rate": 1 - (n_in_sure + n_in_possible) / (n_links + n_sure)}
+    scores = _with_f1(precision=n_found_possible / max(n_found, 1), recall=n_found_sure / n_sure)
+    return {**scores, "error_rate": 1 - (n_found_sure + n_found_possible) / (n_found + n_sure)}
 
 
 def _as_gold_links(links: GoldLinks | PairLinks) -> GoldLinks:
-    """Return links without a mark as links that are all sure."""
+    """Return plain links as gold links that are all sure."""
     return links if isinstance(links, GoldLinks) else GoldLinks({*links}, {*links})
 
 
 @dataclass(frozen=True)
 class AlignmentReport:
-    """Scores of an encoder's alignments, by the layer whose token states were compared.
+    """Scores of an encoder's word alignments, for each layer whose token states were compared.
 
     Attributes:
-        layers: Layer, counted from 1 → its :func:`alignment_scores`.
-        links: Layer → the links of each pair.
-        signature: Everything that they depend on besides the model.
+        layers: Layer (counted from 1) → :func:`alignment_scores`.
+        links: Layer → links of each sentence pair.
+        signature: Everything that the scores depend on besides the model.
     """
 
     layers: dict[int, dict[str, float]]
@@ -92,11 +100,11 @@ class AlignmentReport:
 
     @property
     def best_layer(self) -> int:
-        """The layer of the lowest error rate; of equal ones the first."""
+        """The layer with the lowest error rate; the first one on a tie."""
         return min(self.layers, key=lambda layer: self.layers[layer]["error_rate"])
 
     def table(self) -> str:
-        """Format the scores in percent, a row for each layer."""
+        """Format the scores in percent, with one row per layer."""
         rows: list[list[Any]] = []
         for layer, scores in self.layers.items():
             percents = [100 * score for score in scores.values()]
@@ -104,7 +112,7 @@ class AlignmentReport:
         return format_table(["layer", "precision", "recall", "F1", "error rate"], rows)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return scores, best layer and signature, for JSON."""
+        """Return scores, best layer and signature as a dictionary for JSON."""
         return {
             "alignment": {str(layer): scores for layer, scores in self.layers.items()},
             "best_layer": self.best_layer,
@@ -124,22 +132,22 @@ def evaluate_alignment(
     batch_size: int = 32,
     show_progress_bar: bool = False,
 ) -> AlignmentReport:
-    """Align the words of translations by each of some layers, and compare the links with gold.
+    """Align the words of translations by one or more layers of an encoder, and compare the links with gold.
 
     Args:
         model: An encoder.
-        sources: Sentences or lists of their words, as :func:`~st_xling.models.align_words` takes them.
-        targets: Their translations.
+        sources: Sentences, or lists of their words, see :func:`~st_xling.models.align_words`.
+        targets: Translation of each source, in the same form.
         gold: Gold of each pair, see :func:`alignment_scores`.
-        layers: Layers, counted from 1; all by default.
-        method: Method of :func:`~st_xling.models.align_words`.
+        layers: Layers to compare, counted from 1. Defaults to all.
+        method: Alignment method, see :func:`~st_xling.models.align_words`.
         name: Name of the data, for the signature.
         batch_size: Maximum number of pairs that are encoded together.
         show_progress_bar: Whether to show a progress bar on stderr.
 
     Raises:
-        ValueError: As :func:`~st_xling.models.align_words` and :func:`alignment_scores`; gold for words that are not
-            there.
+        ValueError: If gold links words that do not exist; also as in :func:`~st_xling.models.align_words` and
+            :func:`alignment_scores`.
     """
     if len(gold) != len(sources):
         raise ValueError(f"gold must be of the same pairs: got {len(sources)} and {len(gold)} pairs.")
@@ -148,11 +156,12 @@ def evaluate_alignment(
     for number, (links, source, target) in enumerate(zip(gold_links, sources, targets), 1):
         n_source = _count_words(source)
         n_target = _count_words(target)
-        beyond = sorted(link for link in links.possible if link[0] >= n_source or link[1] >= n_target)
-        if beyond:
+        out_of_range = sorted((i, j) for i, j in links.possible if i >= n_source or j >= n_target)
+        if out_of_range:
             raise ValueError(
                 f"gold must link words that are there, counted from 0: pair {number} has {n_source} and {n_target}, "
-                f"and gold links {beyond[0]}; does it count from 1 (--gold-from-1), or of other words (--tokenized)?"
+                f"and gold links {out_of_range[0]}; does it count from 1 (--gold-from-1), or of other words "
+                "(--tokenized)?"
             )
     links_by_layer = align_by_layers(
         model, sources, targets, layers, method=method, batch_size=batch_size, show_progress_bar=show_progress_bar
@@ -168,7 +177,7 @@ def _count_words(sentence: str | Sequence[str]) -> int:
 
 
 def sign_alignment(model: SentenceTransformer, layers: Iterable[int], method: str, data: str) -> str:
-    """Return the signature of links: everything that they depend on besides the model."""
+    """Return the signature of word links: everything that they depend on besides the model."""
     return sign("alignment", method=method, layers=layers, data=data, model=model_options(model))
 
 
@@ -178,14 +187,16 @@ def format_links(links: PairLinks) -> str:
 
 
 def read_links(path: str | Path, *, first: int = 0) -> list[GoldLinks]:
-    """Read gold in the Pharaoh format: a line a pair, ``0-0 1-2`` for sure links, ``1?2`` or ``1p2`` for possible ones.
+    """Read gold links in the Pharaoh format, one sentence pair per line.
+
+    ``0-0 1-2`` are sure links, ``1?2`` or ``1p2`` a possible one.
 
     Args:
-        path: The file, plain or packed.
-        first: Number of the first word in the file: 0 or 1.
+        path: The file, plain or compressed.
+        first: Number of the first word of a sentence in the file, 0 or 1.
 
     Raises:
-        ValueError: Anything else in a line, with its number.
+        ValueError: If a line has anything else; the message gives its number.
     """
     gold = []
     for number, raw in enumerate(raw_lines(path), 1):
@@ -205,10 +216,10 @@ def read_links(path: str | Path, *, first: int = 0) -> list[GoldLinks]:
 
 
 def read_groups(path: str | Path) -> list[LineGroup]:
-    """Read groups in Vecalign's format, such as ``[0]:[0, 1]:0.16``, a group a line; blank lines are skipped.
+    """Read groups of lines in Vecalign's format, one per line, such as ``[0]:[0, 1]:0.16``; blank lines are skipped.
 
     Raises:
-        ParallelTextError: For a line that is no group, or without any groups; names file and line.
+        ParallelTextError: If a line is not a group, or the file has no groups; the message names file and line.
     """
     groups: list[LineGroup] = []
     for number, raw in enumerate(raw_lines(path), 1):
@@ -234,56 +245,70 @@ def _read_numbers(text: str) -> tuple[int, ...]:
 def document_scores(
     found: Sequence[Iterable[LineGroup]], gold: Sequence[Iterable[LineGroup]]
 ) -> dict[str, dict[str, float]]:
-    """Compare the groups of some documents with gold.
+    """Compare groups of lines with gold groups, counted over all documents.
 
-    A line without a partner counts for precision, but not for recall, as in Vecalign's own evaluation.
+    Lines without a partner count for precision, but not for recall, as in Vecalign's own evaluation.
 
     Args:
         found: Groups of each document.
-        gold: Right groups of each document.
+        gold: Gold groups of each document.
+
     Returns:
-        ``strict`` and ``lax`` → ``precision``, ``recall`` and ``f1``, fractions in [0, 1]: of groups that are the same
-        as in gold, and of groups that share a source and a target line with a gold group.
+        ``precision``, ``recall`` and ``f1`` as fractions in [0, 1]: under ``strict`` for groups that equal a gold
+        group, under ``lax`` for groups that share a source line and a target line with one.
+
     Source:
-        Thompson and Koehn 2019, Vecalign, section 4.1; strict and lax as by Sennrich and Volk 2010.
+        Thompson and Koehn 2019, Vecalign, section 4.1; strict and lax follow Sennrich and Volk 2010.
+
     Example:
         >>> document_scores([[((0,), (0,)), ((1,), (1,))]], [[((0,), (0,)), ((1,), (1, 2))]])["strict"]
         {'precision': 0.5, 'recall': 0.5, 'f1': 0.5}
     """
-    n_strict = {"precision": 0, "recall": 0}
-    n_lax = {"precision": 0, "recall": 0}
-    n_tested = {"precision": 0, "recall": 0}
+    counters = {"strict": _count_equal, "lax": _count_overlapping}
+    n_found = n_gold = 0
+    n_found_in_gold = dict.fromkeys(counters, 0)
+    n_gold_in_found = dict.fromkeys(counters, 0)
     for found_groups, gold_groups in zip(found, gold, strict=True):
-        aligned = {group for group in found_groups if any(group)}
-        right = {group for group in gold_groups if any(group)}
-        right_with_partner = {group for group in right if all(group)}
-        for measure, tested, truth in (("precision", aligned, right), ("recall", right_with_partner, aligned)):
-            # A group is strictly right if the other side has it, and laxly if it shares one of its pairs of lines.
-            line_pairs = set(chain.from_iterable(product(*group) for group in truth))
-            n_tested[measure] += len(tested)
-            n_strict[measure] += len(tested & truth)
-            n_lax[measure] += sum(group in truth or not line_pairs.isdisjoint(product(*group)) for group in tested)
+        found_set = {group for group in found_groups if any(group)}
+        gold_set = {group for group in gold_groups if any(group)}
+        gold_with_partner = {group for group in gold_set if all(group)}
+        n_found += len(found_set)
+        n_gold += len(gold_with_partner)
+        for kind, count in counters.items():
+            n_found_in_gold[kind] += count(found_set, gold_set)
+            n_gold_in_found[kind] += count(gold_with_partner, found_set)
     scores: dict[str, dict[str, float]] = {}
-    for kind, n_right in (("strict", n_strict), ("lax", n_lax)):
-        precision = n_right["precision"] / max(n_tested["precision"], 1)
-        recall = n_right["recall"] / max(n_tested["recall"], 1)
-        scores[kind] = _rates(precision, recall)
+    for kind in counters:
+        precision = n_found_in_gold[kind] / max(n_found, 1)
+        recall = n_gold_in_found[kind] / max(n_gold, 1)
+        scores[kind] = _with_f1(precision, recall)
     return scores
 
 
+def _count_equal(groups: set[LineGroup], others: set[LineGroup]) -> int:
+    """Count the groups that are among the others."""
+    return len(groups & others)
+
+
+def _count_overlapping(groups: set[LineGroup], others: set[LineGroup]) -> int:
+    """Count the groups that are among the others, or share a source line and a target line with one of them."""
+    line_pairs = set(chain.from_iterable(product(*group) for group in others))
+    return sum(group in others or not line_pairs.isdisjoint(product(*group)) for group in groups)
+
+
 def evaluate_groups(found: Sequence[str | Path], gold: Sequence[str | Path]) -> EvaluationResult:
-    """Compare files of groups with gold files; the metrics of all documents together are :func:`document_scores`.
+    """Compare files of :func:`read_groups` with gold files, by the :func:`document_scores` of all documents.
 
     Raises:
-        ValueError: For different numbers of files.
-        ParallelTextError: For gold with lines beyond the documents; names file and line.
+        ValueError: If the numbers of files differ.
+        ParallelTextError: If gold has lines beyond the document; also as in :func:`read_groups`.
     """
     if len(found) != len(gold):
         raise ValueError(f"expected a gold file for each file: got {len(found)} files and {len(gold)} gold files.")
     found_groups = [read_groups(path) for path in found]
     gold_groups = [read_groups(path) for path in gold]
-    for aligned, right, gold_path in zip(found_groups, gold_groups, gold):
-        _check_lines(aligned, right, gold_path)
+    for groups_of_document, gold_of_document, gold_path in zip(found_groups, gold_groups, gold):
+        _check_lines(groups_of_document, gold_of_document, gold_path)
     names = ",".join(Path(path).name for path in found)
     signature = f"documents|groups:{names}@{sha8(found_groups)}|gold:{sha8(gold_groups)}|st-xling:{__version__}"
     scores = document_scores(found_groups, gold_groups)
@@ -292,11 +317,11 @@ def evaluate_groups(found: Sequence[str | Path], gold: Sequence[str | Path]) -> 
     return EvaluationResult(scores, columns, rows, signature)
 
 
-def _check_lines(aligned: Sequence[LineGroup], right: Sequence[LineGroup], gold_path: str | Path) -> None:
-    """Raise ``ParallelTextError`` if gold names a line that the aligned document does not have."""
+def _check_lines(found: Sequence[LineGroup], gold: Sequence[LineGroup], gold_path: str | Path) -> None:
+    """Raise ``ParallelTextError`` if gold names a line after the last one of the found groups."""
     for side, kind in enumerate(("source", "target")):
-        n_lines = max(chain.from_iterable(group[side] for group in aligned), default=-1) + 1
-        for group in right:
+        n_lines = max(chain.from_iterable(group[side] for group in found), default=-1) + 1
+        for group in gold:
             if any(line >= n_lines for line in group[side]):
                 raise ParallelTextError(
                     f"{gold_path}: {list(group[0])}:{list(group[1])} names a {kind} line beyond the document, which "
@@ -304,5 +329,6 @@ def _check_lines(aligned: Sequence[LineGroup], right: Sequence[LineGroup], gold_
                 )
 
 
-def _rates(precision: float, recall: float) -> dict[str, float]:
-    return {"precision": precision, "recall": recall, "f1": 2 * precision * recall / max(precision + recall, 1e-300)}
+def _with_f1(precision: float, recall: float) -> dict[str, float]:
+    f1 = 2 * precision * recall / max(precision + recall, 1e-300)
+    return {"precision": precision, "recall": recall, "f1": f1}
