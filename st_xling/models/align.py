@@ -1,6 +1,6 @@
 """Align the words of translations by the token states of an encoder, without training or a second model.
 
-The method ``"corpus"`` also counts, over all pairs, which words go together.
+The method ``"corpus"`` also counts which words go together over all pairs.
 """
 
 from __future__ import annotations
@@ -35,20 +35,21 @@ WordLinks = list[tuple[int, int]]
 #: Sentences, or lists of their words.
 Sentences = Sequence[str | Sequence[str]]
 
-#: Factor for words that have a partner already, in the second round of itermax.
+#: Factor on the similarity of two words of which one is already linked, in the second round of itermax.
 DISCOUNT = 0.9
 
-#: Scripts that write no spaces between words, by the beginning of their characters' names: each character is a word.
+#: Scripts without spaces between words, by the prefix of their characters' Unicode names: each character is a word.
 _UNSPACED_SCRIPTS = ("CJK UNIFIED", "CJK COMPATIBILITY", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
-# Of "corpus", chosen on 200 phrasebook pairs of each of five languages with English that no figure is reported on.
-TEMPERATURE = 0.1  # of cosines, where they become probabilities
-NO_PARTNER = 0.2  # probability that a word has none, before anything is counted
-ROUNDS = 3
-SURE = 0.5  # mean of both directions' probabilities from which two words are linked
-LIKELY = 0.4  # probability in one direction from which a word joins the link next to it
+# Constants of the method "corpus", chosen on 200 phrasebook pairs of each of five languages with English. No reported
+# figure uses these pairs.
+TEMPERATURE = 0.1  # of the softmax over cosines
+NO_PARTNER = 0.2  # prior probability that a word has no partner
+ROUNDS = 3  # of expectation maximization
+SURE = 0.5  # two words are linked if the mean probability of both directions is above this
+LIKELY = 0.4  # a word joins the link next to it if the probability of one direction is above this
 
-#: Pairs of words that are counted together, which bounds the memory: some 40,000 sentence pairs of 20 words.
+#: Pairs of words that are counted at once, which limits the memory: about 40,000 sentence pairs of 20 words.
 WORD_PAIRS_AT_ONCE = 16_000_000
 
 
@@ -63,34 +64,38 @@ def align_words(
     batch_size: int = 32,
     show_progress_bar: bool = False,
 ) -> list[WordLinks]:
-    """Link the words of each pair of sentences that mean the same.
+    """Link the words that are translations of each other in each pair of sentences.
 
-    Words are compared by their pieces (tokens), see :func:`piece_similarities`.
+    Words are compared by their tokens, here called pieces, see :func:`piece_similarities`.
 
     Args:
         model: An encoder with a fast tokenizer.
-        sources: Sentences, split by :func:`split_words`; or lists of their words.
-        targets: Their translations, the same.
-        method: ``"intersection"`` links two words if a piece of each is the other's nearest. ``"itermax"`` links two
-            words that are each other's nearest by their most similar pieces, then adds a second round, in which words
-            that are linked already count for less and two linked ones for nothing: more links, fewer of them right.
-            (SimAlign skips that round where a side has at most two words or is linked throughout.)
-            ``"corpus"`` also counts which words go together in all pairs of the call, and which have no partner, see
-            :func:`link_by_corpus`: for some hundred pairs and more.
-        layer: Whose states, counted from 1; default: two thirds of the way up, 8 of 12, where translations' words are
-            nearest to each other. The last layers serve the sentence embedding.
-        batch_size: Most pairs that are encoded together.
-        show_progress_bar: Show one on stderr.
+        sources: Sentences, which :func:`split_words` splits, or lists of their words.
+        targets: Translation of each source, in the same form.
+        method: One of:
+
+            - ``"intersection"`` links two words if a piece of the first and a piece of the second are each other's
+              nearest.
+            - ``"itermax"`` links two words that are each other's nearest, by their most similar pieces. A second round
+              adds links, with lower similarities for a word that is already linked, and none between two such words:
+              recall rises, precision falls. (SimAlign skips this round if a side has at most two words, or all its
+              words are linked.)
+            - ``"corpus"`` also counts which words go together over all pairs of the call, and which have no partner,
+              see :func:`link_by_corpus`. Use it for a few hundred pairs or more.
+        layer: Layer whose token states are compared, counted from 1. Defaults to two thirds of the way up, such as 8 of
+            12, where translated words are nearest to each other; the last layers serve the sentence embedding.
+        batch_size: Maximum number of pairs that are encoded together.
+        show_progress_bar: Whether to show a progress bar on stderr.
 
     Returns:
-        For each pair, sorted positions ``(source word, target word)`` counted from 0. A word beyond the model's length
-        has no link.
+        Sorted links ``(source word, target word)`` of each pair, counted from 0. A word beyond the model's maximum
+        length has no link.
 
     Raises:
-        ValueError: Unequal numbers of sentences, or a layer that the encoder does not have.
+        ValueError: If the numbers of sentences differ, or the encoder does not have the layer.
 
     Source:
-        Jalili Sabet et al. 2020, SimAlign, section 2: Argmax and Itermax; of "corpus" see there.
+        Jalili Sabet et al. 2020, SimAlign, section 2 (Argmax and Itermax); for "corpus" see :func:`link_by_corpus`.
 
     Example:
         >>> from st_xling.models import align_words, tiny_encoder
@@ -118,7 +123,11 @@ def align_by_layers(
     batch_size: int = 32,
     show_progress_bar: bool = False,
 ) -> dict[int, list[WordLinks]]:
-    """:func:`align_words` by each of some layers, in one pass of the encoder. Layer → links of each pair."""
+    """Align words by each of several layers, in one pass of the encoder, see :func:`align_words`.
+
+    Returns:
+        Layer → links of each pair.
+    """
     check_choice("method", method, AlignmentMethod)
     if method != "corpus":
         link = partial(link_words, method=method)
@@ -135,13 +144,13 @@ def align_by_layers(
 def word_similarities(
     model: SentenceTransformer, sources: Sentences, targets: Sentences, *, layer: int | None = None
 ) -> list[Tensor]:
-    """Compute the similarities of the words of each pair of sentences: of two words, that of their nearest pieces.
+    """Compute the similarity of every source word to every target word, for each pair of sentences.
 
-    Args, Raises: As of :func:`align_words`.
+    Args, Raises: As in :func:`align_words`.
 
     Returns:
-        For each pair :func:`piece_similarities`, the maximum over the pieces of two words, in float32; NaN for a word
-        beyond the model's length. *Shape:* ``(source words, target words)``
+        For each pair, the maximum of :func:`piece_similarities` over the pieces of two words, in float32; NaN for a
+        word beyond the model's maximum length. *Shape:* ``(source words, target words)``
 
     Example:
         >>> from st_xling.models import tiny_encoder, word_similarities
@@ -155,11 +164,12 @@ def word_similarities(
 
 
 class Pieces(NamedTuple):
-    """Tokens of a sentence.
+    """Tokens of the words of a sentence.
 
     Attributes:
-        states: Layer → states in float32, on the CPU. *Shape:* ``(pieces, hidden)``
-        shares: Share of each piece in each word: 1 / the word's pieces, or 0. *Shape:* ``(words, pieces)``
+        states: Layer → token states in float32, on the CPU. *Shape:* ``(pieces, hidden)``
+        shares: Weights by which each word is the mean of its pieces: 1 / the number of its pieces, and 0 for the pieces
+            of other words. *Shape:* ``(words, pieces)``
     """
 
     states: dict[int, Tensor]
@@ -169,47 +179,56 @@ class Pieces(NamedTuple):
 def piece_similarities(source: Pieces, target: Pieces, layer: int) -> Tensor:
     """Compute the mean of the cosine of two pieces and the cosine of their words.
 
-    A single piece can link a part of a compound, which another language writes as a separate word; the mean state of
-    its word keeps it from links that only the piece would make. On real English–French and Chinese–English gold the
-    mean of both is at least as good as either of them.
+    The pieces can link a part of a compound to what another language writes as a separate word; the words, as the means
+    of their pieces, prevent links that a single piece would make by chance. On English–French and Chinese–English gold
+    the mean is at least as good as either of them.
 
     Args:
         source: Pieces of a sentence.
-        target: Those of its translation.
-        layer: One of the layers that both have.
+        target: Pieces of its translation.
+        layer: Layer whose states are compared.
+
     Returns:
-        From -1 to 1. *Shape:* ``(source pieces, target pieces)``
+        Similarities in [-1, 1]. *Shape:* ``(source pieces, target pieces)``
     """
     source_states = source.states[layer]
     target_states = target.states[layer]
-    pieces = _cosines(source_states, target_states)
-    words = _cosines(source.shares @ source_states, target.shares @ target_states)
-    # A piece of several words, as of Chinese ones written without spaces, has the mean of their cosines.
-    words_of_source_pieces, words_of_target_pieces = (
-        side.shares.gt(0) / side.shares.gt(0).sum(dim=0) for side in (source, target)
-    )
-    return (pieces + words_of_source_pieces.T @ words @ words_of_target_pieces) / 2
+    piece_cosines = _cosines(source_states, target_states)
+    word_cosines = _cosines(source.shares @ source_states, target.shares @ target_states)
+    cosines_of_their_words = _word_weights(source).T @ word_cosines @ _word_weights(target)
+    return (piece_cosines + cosines_of_their_words) / 2
+
+
+def _word_weights(pieces: Pieces) -> Tensor:
+    """Return weights for the mean over the words of each piece. *Shape:* ``(words, pieces)``
+
+    A piece has several words where they are written without spaces, such as two Chinese characters.
+    """
+    is_in_word = pieces.shares > 0
+    return is_in_word / is_in_word.sum(dim=0)
 
 
 def _cosines(source: Tensor, target: Tensor) -> Tensor:
+    """Compute the cosines of all rows of two matrices."""
     return F.normalize(source, dim=1) @ F.normalize(target, dim=1).T
 
 
 def nearest_piece_similarities(source: Pieces, target: Pieces, layer: int) -> Tensor:
-    """Return the similarity of the nearest pieces of two words; NaN without a piece. *Shape:* ``(words, words)``"""
+    """Return the similarity of the nearest pieces of two words, see :func:`word_similarities`."""
     similarities = piece_similarities(source, target, layer)
-    for side in (source, target):  # maxima over source pieces; transposed, over target pieces
-        rows = []
-        for pieces_of_word in side.shares > 0:
-            if pieces_of_word.any():
-                rows.append(similarities[pieces_of_word].amax(dim=0))
-            else:  # a word beyond the model's length
-                rows.append(similarities.new_full(similarities.shape[1:], torch.nan))
-        if rows:
-            similarities = torch.stack(rows).T
+    similarities = _max_over_pieces(similarities, source)
+    return _max_over_pieces(similarities.T, target).T
+
+
+def _max_over_pieces(similarities: Tensor, pieces: Pieces) -> Tensor:
+    """Reduce a row per piece to a row per word: the maximum of its pieces, or NaN if the encoder did not read it."""
+    rows = []
+    for is_in_word in pieces.shares > 0:
+        if is_in_word.any():
+            rows.append(similarities[is_in_word].amax(dim=0))
         else:
-            similarities = similarities.new_empty(similarities.shape[1], 0)
-    return similarities
+            rows.append(similarities.new_full(similarities.shape[1:], torch.nan))
+    return torch.stack(rows) if rows else similarities.new_empty(0, similarities.shape[1])
 
 
 def _compare_pairs(
@@ -221,13 +240,14 @@ def _compare_pairs(
     batch_size: int = 32,
     show_progress_bar: bool = False,
 ) -> dict[int, list[T]]:
-    """Call ``compare`` on the pieces of each pair: layer → its results. Pairs of like length are encoded together."""
+    """Call ``compare`` on each pair and layer; return layer → results of all pairs."""
     if len(sources) != len(targets):
         raise ValueError(f"sources and targets must be row-aligned: got {len(sources)} and {len(targets)} sentences.")
     texts = [text if isinstance(text, str) else " ".join(text) for text in (*sources, *targets)]
     check_texts(model, texts)
     warn_of_truncated(count_truncated(model, texts, ""), len(texts), model)
     results: dict[int, list[Any]] = {layer: [None] * len(sources) for layer in layers}
+    # Pairs of similar length are encoded together, which saves padding.
     order = sorted(range(len(sources)), key=lambda row: len(sources[row]) + len(targets[row]))
     with progress_bar(total=len(order), desc="comparing words", unit="pairs", show=show_progress_bar) as bar:
         for start in range(0, len(order), batch_size):
@@ -242,11 +262,12 @@ def _compare_pairs(
 
 
 def _words_of_sentences(sentences: Sentences) -> list[Sequence[str]]:
+    """Split the sentences that are not yet lists of words."""
     return [split_words(text) if isinstance(text, str) else text for text in sentences]
 
 
 def split_words(text: str) -> list[str]:
-    """Split at spaces, with punctuation as separate words, and scripts without spaces into characters.
+    """Split a text at spaces; each punctuation mark and each character of a script without spaces is a word of its own.
 
     Example:
         >>> split_words("Er kam, sah – und 说你好。")
@@ -255,21 +276,21 @@ def split_words(text: str) -> list[str]:
         ['1.234,5', 'um', '16:30', '.']
     """
     words: list[str] = []
-    in_word = False  # whether the next letter belongs to the last word
+    in_word = False  # whether a letter or digit that comes next belongs to the last word
     for position, character in enumerate(text):
         if character.isspace():
             in_word = False
             continue
         category = unicodedata.category(character)[0]
         following = text[position + 1 : position + 2]
-        # Within a word: separate vowel signs and accents; apostrophes and hyphens between letters or digits; what
-        # separates digits.
+        # Three kinds of characters do not end a word: combining accents and vowel signs, apostrophes and hyphens
+        # between letters or digits, and separators between digits.
         is_mark = category == "M"
         is_joiner = character in "'’-‐" and in_word and following.isalnum()
         is_in_number = character in ".,:٫٬" and in_word and words[-1][-1].isdigit() and following.isdigit()
         is_inside = is_mark or is_joiner or is_in_number
         is_unspaced = unicodedata.name(character, "").startswith(_UNSPACED_SCRIPTS)
-        is_single = not is_inside and (category in "PS" or is_unspaced)
+        is_single = not is_inside and (category in "PS" or is_unspaced)  # punctuation and symbols
         if words and (is_inside or (in_word and not is_single)):
             words[-1] += character
         else:
@@ -279,7 +300,7 @@ def split_words(text: str) -> list[str]:
 
 
 def word_spans(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
-    """Find where each word of :func:`split_words` begins and ends in a text.
+    """Find the start and end in a text of each word that :func:`split_words` returned for it.
 
     Example:
         >>> word_spans("Er kam,  sah.", ["Er", "kam", ",", "sah", "."])
@@ -288,34 +309,35 @@ def word_spans(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
     spans = []
     end = 0
     for word in words:
-        begin = max(text.find(word, end), end)  # an accent behind a space is part of the word before
+        # A combining accent after a space was joined to the word before it: that word is not found as it is.
+        begin = max(text.find(word, end), end)
         end = min(begin + len(word), len(text))
         spans.append((begin, end))
     return spans
 
 
 def link_words(source: Pieces, target: Pieces, layer: int, *, method: AlignmentMethod = "itermax") -> WordLinks:
-    """Link the words of one pair of sentences by themselves, see :func:`align_words`; sorted."""
+    """Link the words of one pair of sentences, by ``"itermax"`` or ``"intersection"``, see :func:`align_words`."""
     if not source.shares.numel() or not target.shares.numel():
         return []
     # Similarities from 0 to 1, so that a discount always lowers them.
     if method == "intersection":
-        pieces = _nearest_to_each_other((1 + piece_similarities(source, target, layer)) / 2)
-        linked = source.shares @ pieces.float() @ target.shares.T > 0  # by any piece
+        linked_pieces = _nearest_to_each_other((1 + piece_similarities(source, target, layer)) / 2)
+        linked = source.shares @ linked_pieces.float() @ target.shares.T > 0  # if any of their pieces are
     else:
         similarities = ((1 + nearest_piece_similarities(source, target, layer)) / 2).nan_to_num(0.0)
         linked = _nearest_to_each_other(similarities)
-        # The second round: less for words with a link, nothing for two of them.
+        # The second round: lower similarities if one word is linked, zero if both are.
         linked_sources = linked.any(dim=1, keepdim=True)
         linked_targets = linked.any(dim=0, keepdim=True)
         factors = torch.where(linked_sources | linked_targets, DISCOUNT, 1.0)
         factors = factors.masked_fill(linked_sources & linked_targets, 0.0)
-        discounted = factors * similarities
-        linked |= _nearest_to_each_other(discounted)
+        linked |= _nearest_to_each_other(factors * similarities)
     return [(i, j) for i, j in linked.nonzero().tolist()]
 
 
 def _nearest_to_each_other(similarities: Tensor) -> Tensor:
+    """Return which similarities are positive, and the highest of both their row and their column."""
     forward = torch.zeros_like(similarities, dtype=torch.bool)
     forward.scatter_(1, similarities.argmax(dim=1, keepdim=True), True)
     backward = torch.zeros_like(similarities, dtype=torch.bool)
@@ -325,26 +347,29 @@ def _nearest_to_each_other(similarities: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def read_pieces(model: SentenceTransformer, texts: Sentences, layers: Sequence[int]) -> list[Pieces]:
-    """Encode sentences and return their pieces of words, without special tokens; a word that was cut off has none.
+    """Encode one batch of sentences, and return the pieces of each, without special tokens.
+
+    A word beyond the model's maximum length has no pieces.
 
     Args:
         model: An encoder.
-        texts: Sentences, or lists of their words: one batch.
-        layers: Counted from 1.
+        texts: Sentences, or lists of their words.
+        layers: Layers whose states are returned, counted from 1.
 
     Raises:
-        ValueError: A layer that the encoder does not have.
+        ValueError: If the encoder does not have a layer.
     """
     parts = backbone(model)
     for layer in layers:
         check_layer(model, layer)
-    # A sentence as it is, so that its tokens are those that the encoder knows: of Chinese, words, not characters.
+    # Sentences are tokenized as a whole, as in training: a token of Chinese may be a word, which :func:`split_words`
+    # splits into characters.
     are_sentences = all(isinstance(text, str) for text in texts)
-    sentences = _words_of_sentences(texts)
+    words_of_texts = _words_of_sentences(texts)
     batch: list[Any] = list(texts)
     if not are_sentences:
-        # A list without words gets tokens nevertheless: its row is not read.
-        batch = [list(words) or ["."] for words in sentences]
+        # The tokenizer takes no empty list; what stands for one belongs to no word below.
+        batch = [list(words) or ["."] for words in words_of_texts]
     features: BatchEncoding = parts.tokenizer(
         batch,
         is_split_into_words=not are_sentences,
@@ -359,12 +384,13 @@ def read_pieces(model: SentenceTransformer, texts: Sentences, layers: Sequence[i
     hidden = parts.model(**inputs, output_hidden_states=True, return_dict=True).hidden_states
     states = {layer: hidden[layer].float().cpu() for layer in layers}
     pieces = []
-    for row, words in enumerate(sentences):
-        # Which token belongs to which word: *Shape:* ``(words, tokens)``
+    for row, words in enumerate(words_of_texts):
+        # Which token belongs to which word. *Shape:* ``(words, tokens)``
         if are_sentences:
             spans = torch.tensor(word_spans(str(texts[row]), words)).reshape(-1, 1, 2)
-            begin, end = features["offset_mapping"][row].T
-            belongs = torch.minimum(spans[..., 1], end) > torch.maximum(spans[..., 0], begin)
+            word_begin, word_end = spans[..., 0], spans[..., 1]
+            token_begin, token_end = features["offset_mapping"][row].T
+            belongs = torch.minimum(word_end, token_end) > torch.maximum(word_begin, token_begin)  # they overlap
         else:
             word_of_token = [-1 if word is None else word for word in features.word_ids(row)]
             belongs = torch.tensor(word_of_token)[None] == torch.arange(len(words))[:, None]
@@ -375,37 +401,41 @@ def read_pieces(model: SentenceTransformer, texts: Sentences, layers: Sequence[i
 
 
 def default_layer(model: SentenceTransformer) -> int:
-    """Two thirds of the way up: 8 of 12, where Jalili Sabet et al. 2020 found translations' words nearest."""
+    """Return the layer two thirds of the way up: 8 of 12, where Jalili Sabet et al. 2020 found the best links."""
     return max(1, round(2 * len(backbone(model).layers) / 3))
 
 
 def link_by_corpus(
     sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]], similarities: Sequence[Tensor]
 ) -> list[WordLinks]:
-    r"""Links of all pairs, from the similarities of their words and from how often these are linked in other pairs.
+    r"""Link words by their similarities, and by how often the same words are linked in other pairs.
 
-    By the similarities each word chooses its partner among those of the other sentence, or none:
-    :math:`p(i \mid j) \propto e^{s_{ij} / \tau}`. Over all pairs that gives expected counts of links, by them
-    :math:`t(w \mid v)`, how often the word *v* goes with *w*; and :math:`p(i \mid j) \propto e^{s_{ij} / \tau} \,
-    t(w_j \mid v_i)` makes new ones. So words that are near by chance are set right by the other pairs, and a word that
-    is always translated by two keeps both. Both directions are learned apart; words are linked where the mean of both
-    is above one half, then grown: a word without a link joins the link next to it if one direction would. A large
-    corpus is counted in parts of :data:`WORD_PAIRS_AT_ONCE` pairs of words, in at most about 1.6 GB of memory.
+    1. Each word *j* chooses a partner *i* in the other sentence, or none, by the similarities:
+       :math:`p(i \mid j) \propto e^{s_{ij} / \tau}`.
+    2. The sums of these probabilities over all pairs give :math:`t(w \mid v)`, how often the word *v* is chosen by *w*.
+    3. Each word chooses again, now by :math:`p(i \mid j) \propto e^{s_{ij} / \tau} \, t(w_j \mid v_i)`. Steps 2 and 3
+       are repeated.
+
+    So the other pairs correct words that are similar by chance, and a word that is always translated by two words keeps
+    both. Both directions are learned separately. Two words are linked if the mean of their two probabilities is above
+    one half; then links grow: a word without a link joins the link next to it if one direction finds it likely.
+
+    A large corpus is counted in parts of :data:`WORD_PAIRS_AT_ONCE` pairs of words, in at most about 1.6 GB of memory.
 
     Args:
-        sources: Words of each pair's source.
-        targets: Words of its target.
-        similarities: Those of their words, see :func:`~st_xling.models.word_similarities`; NaN for a word that the
-            encoder did not read. *Shape:* each ``(source words, target words)``
+        sources: Words of each source.
+        targets: Words of each target.
+        similarities: Similarities of the words of each pair, see :func:`~st_xling.models.word_similarities`; NaN for a
+            word that the encoder did not read. *Shape:* each ``(source words, target words)``
 
     Returns:
-        For each pair, sorted positions ``(source word, target word)``.
+        Sorted links ``(source word, target word)`` of each pair.
 
     Source:
-        Brown et al. 1993, The Mathematics of Statistical Machine Translation, section 4.2 (model 1), here with a prior;
+        Brown et al. 1993, The Mathematics of Statistical Machine Translation, section 4.2 (model 1, here with a prior);
         Koehn et al. 2003, Statistical Phrase-Based Translation, section 3.1 (growing).
     """
-    # Words beyond the encoder's length, which have no similarities, are never linked.
+    # Words beyond the encoder's maximum length have no similarities and no links.
     matrices = [matrix[: _count_encoded(matrix), : _count_encoded(matrix.T)] for matrix in similarities]
     sources = [words[: matrix.shape[0]] for words, matrix in zip(sources, matrices)]
     targets = [words[: matrix.shape[1]] for words, matrix in zip(targets, matrices)]
@@ -420,7 +450,7 @@ def link_by_corpus(
 
 
 def _count_encoded(similarities: Tensor) -> int:
-    """Count the words (rows) up to the last one that the encoder read, whose row is not all NaN."""
+    """Count the rows (words) up to the last one that is not all NaN, which is the last word that the encoder read."""
     encoded = (~similarities.isnan()).any(dim=1).nonzero()
     return int(encoded[-1]) + 1 if len(encoded) else 0
 
@@ -434,21 +464,22 @@ def _link_part(
     if not any(sizes):
         return [[] for _ in shapes]
 
-    # Every cell of every pair's matrix, one after the other: which words of the corpus it belongs to.
+    # The cells of all matrices one after the other, each with its source and target word. Words are numbered over all
+    # pairs; ``starts`` has the numbers of the first source and target word of each pair.
     starts = np.cumsum([(0, 0), *shapes], axis=0)
     cells = [np.indices(shape).reshape(2, -1) + start[:, None] for shape, start in zip(shapes, starts)]
     source_words, target_words = np.concatenate(cells, axis=1)
     cosines = np.concatenate([matrix.numpy().ravel() for matrix in similarities])
     prior = np.exp((np.nan_to_num(cosines, nan=-np.inf) - 1) / TEMPERATURE)
 
-    # Pairs of word types are numbered as (source type, target type) in a matrix of ``width`` columns.
+    # A type stands for all occurrences of a word; a pair of types is the number of a cell in ``width`` columns.
     source_types = _number_word_types(sources)
     target_types = _number_word_types(targets)
     width = target_types.max() + 1
     cell_type_pairs = source_types[source_words] * width + target_types[target_words]
-    type_pairs, pair_of_cell = np.unique(cell_type_pairs, return_inverse=True)
-    backward = _choice_probabilities(prior, source_words, source_types, pair_of_cell, type_pairs % width)
-    forward = _choice_probabilities(prior, target_words, target_types, pair_of_cell, type_pairs // width)
+    type_pairs, type_pair_of_cell = np.unique(cell_type_pairs, return_inverse=True)
+    backward = _choice_probabilities(prior, source_words, source_types, type_pair_of_cell, type_pairs % width)
+    forward = _choice_probabilities(prior, target_words, target_types, type_pair_of_cell, type_pairs // width)
 
     ends = np.cumsum(sizes)[:-1]
     links = []
@@ -458,7 +489,7 @@ def _link_part(
 
 
 def _number_word_types(sentences: Sequence[Sequence[str]]) -> np.ndarray:
-    """Number each word of the corpus, equally for the same word without case and punctuation around it."""
+    """Return the type of each word: a number that words share if only case or surrounding punctuation differs."""
     numbers: dict[str, int] = {}
     types = []
     for word in itertools.chain.from_iterable(sentences):
@@ -467,49 +498,50 @@ def _number_word_types(sentences: Sequence[Sequence[str]]) -> np.ndarray:
 
 
 def _strip_punctuation(word: str) -> str:
-    """Return a word without case and without punctuation around it; of punctuation only, as it is."""
+    """Return a word casefolded and without surrounding punctuation; a word of punctuation alone is unchanged."""
     letters = [index for index, character in enumerate(word) if unicodedata.category(character)[0] not in "PS"]
     return word[letters[0] : letters[-1] + 1].casefold() if letters else word
 
 
 def _choice_probabilities(
-    prior: np.ndarray, choosers: np.ndarray, types: np.ndarray, pair_of_cell: np.ndarray, chosen_types: np.ndarray
+    prior: np.ndarray, choosers: np.ndarray, types: np.ndarray, type_pair_of_cell: np.ndarray, chosen_types: np.ndarray
 ) -> np.ndarray:
-    """Compute by expectation maximization, for each cell, the probability that its one word chooses the other.
+    """Compute by expectation maximization, for each cell, the probability that one of its words chooses the other.
 
     Args:
-        prior: Prior probability of each cell, up to a factor. *Shape:* ``(cells,)``
-        choosers: Each cell's word that chooses. *Shape:* ``(cells,)``
-        types: The word type of each of these words. *Shape:* ``(words,)``
-        pair_of_cell: Each cell's pair of word types. *Shape:* ``(cells,)``
-        chosen_types: The word type that is chosen, of each pair of types. *Shape:* ``(pairs of types,)``
+        prior: Prior probability of each cell, unnormalized. *Shape:* ``(cells,)``
+        choosers: Number of the word that chooses, for each cell. *Shape:* ``(cells,)``
+        types: Type of each word that chooses. *Shape:* ``(words,)``
+        type_pair_of_cell: Index of the pair of types of each cell. *Shape:* ``(cells,)``
+        chosen_types: Type that is chosen, for each pair of types. *Shape:* ``(pairs of types,)``
     """
     word_count = len(types)
     type_count = types.max() + 1
     prior_of_chooser = np.bincount(choosers, prior, word_count)
-    share = (1 - NO_PARTNER) * prior / np.maximum(prior_of_chooser, 1e-30)[choosers]
-    # How often two types go together, and a type with none; even before anything is counted.
+    prior = (1 - NO_PARTNER) * prior / np.maximum(prior_of_chooser, 1e-30)[choosers]
+    # How often two types go together, and how often a type has no partner. Both are uniform at first.
     goes_with = np.ones(len(chosen_types))
     without_partner = np.ones(type_count)
     for iteration in range(ROUNDS + 1):
-        # Expectation: each word's probabilities sum to one over its cells and having no partner.
-        weight = share * goes_with[pair_of_cell]
+        # Expectation: the probabilities of a word's cells and of no partner sum to one.
+        chosen = prior * goes_with[type_pair_of_cell]
         none = NO_PARTNER * without_partner[types]
-        total = np.bincount(choosers, weight, word_count) + none
-        weight = weight / total[choosers]
+        total = np.bincount(choosers, chosen, word_count) + none
+        chosen = chosen / total[choosers]
         none = none / total
         if iteration == ROUNDS:
             break
-        # Maximization: counts of the chooser's type by the chosen one's, or by none; one more, evenly, for rare types.
-        counts = np.bincount(pair_of_cell, weight)
+        # Maximization: how often each chosen type, or none, goes with each type. One count, shared by all types, is
+        # added, so that rare types are not certain.
+        counts = np.bincount(type_pair_of_cell, chosen)
         counts_of_chosen = np.bincount(chosen_types, counts)[chosen_types]
         goes_with = (counts + 1 / type_count) / (counts_of_chosen + 1)
         without_partner = (np.bincount(types, none) + 1 / type_count) / (none.sum() + 1)
-    return weight
+    return chosen
 
 
 def _grow_links(forward: np.ndarray, backward: np.ndarray) -> WordLinks:
-    """Link words where the mean of both probabilities is sure; then let words without a link join the next one."""
+    """Link words whose mean probability is above ``SURE``, then let unlinked words join the links next to them."""
     linked = (forward + backward) / 2 > SURE
     likely = np.maximum(forward, backward) > LIKELY
     while True:
