@@ -109,6 +109,15 @@ def test_ten_sentences_and_four_fifths_of_them_tell_a_language(
     assert caplog.messages == ["the source looks like de, you said en"] * is_warned
 
 
+def test_a_text_of_which_nine_tenths_are_rejected_is_an_error(caplog: pytest.LogCaptureFixture) -> None:
+    """Recorded at 7c27a47c: with 17 of 20 sentences in another language it is a warning."""
+    filters = FilterOptions(source_language="de")
+    check_text_languages(filters, FRENCH[:17] + GERMAN[:3], ENGLISH)
+    assert caplog.messages == ["the source looks like fr, you said de"]
+    with pytest.raises(WrongLanguage, match="the language filter would reject 95% of the source text"):
+        check_text_languages(filters, FRENCH[:19] + GERMAN[:1], ENGLISH)
+
+
 def test_three_sentences_tell_the_language_of_a_format() -> None:
     """Recorded at 7c27a47c."""
     assert named_or_found((None, "en"), [None, None], [GERMAN[:3], ENGLISH]) == ("de", "en")

@@ -57,7 +57,17 @@ def test_a_device_without_bfloat16_does_not_prefer_it(monkeypatch: pytest.Monkey
     assert bfloat16_speedup("mps") == 0.0 and not prefers_bfloat16("mps")
 
 
-@pytest.mark.parametrize(("seconds", "prefers", "warned"), [(1.0, True, ""), (3.5, False, ""), (8.0, False, "at 0.5 ")])
+@pytest.mark.parametrize(
+    ("seconds", "prefers", "warned"),
+    [
+        (1.0, True, ""),
+        (2.6, True, ""),
+        (2.8, False, ""),
+        (4.4, False, ""),
+        (4.6, False, "at 0.87 "),
+        (8.0, False, "at 0.5 "),
+    ],
+)
 def test_only_devices_that_are_slower_are_warned_of(
     seconds: float, prefers: bool, warned: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
