@@ -253,26 +253,26 @@ TAKEN_BY: dict[str, tuple[str, ...]] = {
 """Options that not every kind of recipe takes → the kinds that do."""
 
 
-def _trains_nothing(given: Given) -> str:
-    if given.values["list_recipes"]:
+def _trains_nothing(call: Given) -> str:
+    if call.values["list_recipes"]:
         return "--list only lists the recipes"
-    return "--print only prints a recipe" if given.values["print_recipe"] else ""
+    return "--print only prints a recipe" if call.values["print_recipe"] else ""
 
 
-def _lists_recipes(given: Given) -> str:
-    return "--list lists all recipes" if given.values["list_recipes"] else ""
+def _lists_recipes(call: Given) -> str:
+    return "--list lists all recipes" if call.values["list_recipes"] else ""
 
 
-def _prints_python(given: Given) -> str:
-    return "--print-python prints the training alone" if given.values["print_python"] else ""
+def _prints_python(call: Given) -> str:
+    return "--print-python prints the training alone" if call.values["print_python"] else ""
 
 
-def _is_tiny(given: Given) -> str:
-    return "the model tiny is built here" if given.values["model"] == "tiny" else ""
+def _is_tiny(call: Given) -> str:
+    return "the model tiny is built here" if call.values["model"] == "tiny" else ""
 
 
-def _is_not_tiny(given: Given) -> str:
-    return "" if given.values["model"] == "tiny" else "it shapes the model 'tiny' only"
+def _is_not_tiny(call: Given) -> str:
+    return "" if call.values["model"] == "tiny" else "it shapes the model 'tiny' only"
 
 
 RULES = (

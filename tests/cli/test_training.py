@@ -36,7 +36,8 @@ def tsv(tmp_path: Path) -> Path:
 
 def test_train_prints_figures_and_nothing_else(tsv: Path, tmp_path: Path) -> None:
     """In a process of its own, whose two streams are files."""
-    out, figures = tmp_path / "run", tmp_path / "deep" / "figures.json"
+    out = tmp_path / "run"
+    figures = tmp_path / "deep" / "figures.json"
     words = [*f"train dap --model tiny --data {tsv} --dev {tsv} --out {out} --json {figures}".split(), *SMALL]
     words += ["--max-steps", "2", "--batch-size", "4", "--max-length", "16"]
     ran = st_xling([*words, "--set", "losses.representation_translation.layers=1"], tmp_path)
@@ -121,7 +122,8 @@ def test_what_is_printed_is_the_recipe(name: str, capsys: pytest.CaptureFixture[
 
 
 def test_an_edited_recipe_trains(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path, out = tmp_path / "mine.yaml", tmp_path / "out"
+    path = tmp_path / "mine.yaml"
+    out = tmp_path / "out"
     assert main(["train", "--print", "tr"]) == 0
     content = yaml.safe_load(capsys.readouterr().out)
     content["arguments"] |= {"max_steps": 1, "per_device_train_batch_size": 4}
@@ -137,7 +139,9 @@ def test_an_edited_recipe_trains(capsys: pytest.CaptureFixture[str], tmp_path: P
 
 
 def test_a_sweep_and_the_model_it_saves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out, cache, data = tmp_path / "run", tmp_path / "cache", ["--data", "zh-vi=phrasebook?size=30&split=test"]
+    out = tmp_path / "run"
+    cache = tmp_path / "cache"
+    data = ["--data", "zh-vi=phrasebook?size=30&split=test"]
     words = f"train sf --model tiny --sweep --max-steps 4 --cache {cache} --out {out}".split()
     words += ["--data", "zh-vi=phrasebook?size=80", "--dev", data[1], *TINY, "--tiny", "layers=2"]
     assert main([*words, "--json", str(tmp_path / "figures.json")]) == 0
@@ -218,7 +222,8 @@ def test_train_then_evaluate(root: Path, tmp_path: Path, capsys: pytest.CaptureF
     captured = capsys.readouterr()
     assert captured.out.startswith("3 steps in") and "best development MRR@100" in captured.out
     assert "queries en: 8 pairs" in captured.err and "mono th:yy.txt: 8 sentences" in captured.err
-    figures, runs = tmp_path / "figures.json", tmp_path / "runs"
+    figures = tmp_path / "figures.json"
+    runs = tmp_path / "runs"
     sets = ["--data", f"vi={root / 'set'}", "--data", f"en={root / 'english'}"]
     judge = ["evaluate", "retrieval", str(out), *sets, "--pool", "mixed", "--bm25", "--measures", "MRR@10", "R@2"]
     assert main([*judge, "--json", str(figures), "--runs", str(runs), "--device", "cpu"]) == 0

@@ -80,7 +80,8 @@ def test_the_saved_model_is_stock_and_says_what_the_adapter_says(
     recipe = load_adapter_recipe("sf", overrides={**FAST, **options})
     result = train_adapter(recipe, data, out, model=encoder, evaluator=evaluator, cache=tmp_path / "cache")
     column = LayerPooling(2)
-    vectors, fitted = torch.from_numpy(layer_vectors(encoder, TEXTS, [column])[column.name]), result.chosen.adapter
+    vectors = torch.from_numpy(layer_vectors(encoder, TEXTS, [column])[column.name])
+    fitted = result.chosen.adapter
 
     middle = {"per_language": ["Normalize", "Router", "Normalize"], "joint": ["Normalize", "Dense", "Normalize"]}
     types = [entry["type"] for entry in json.loads((out / "modules.json").read_text("utf-8"))]
@@ -157,7 +158,8 @@ def test_the_sweep_is_one_pass_and_a_second_run_none(
 
 
 def test_faults(data: dict[str, Any], encoder: Any, make_model: Callable[..., Any], tmp_path: Path) -> None:
-    out, cache = tmp_path / "run", tmp_path / "cache"
+    out = tmp_path / "run"
+    cache = tmp_path / "cache"
     recipe = load_adapter_recipe("sf", overrides={"adapter.layer": 1, "arguments.max_steps": 2})
     unnamed = data["zh-vi"].remove_columns("source_language").add_column("source_language", ["und"] * 160)
     faults: list[tuple[str, dict[str, Any]]] = [

@@ -62,7 +62,8 @@ def test_scores_say_of_how_many_pairs(tmp_path: Path, capfd: pytest.CaptureFixtu
     words = ["--data", "phrasebook:de?size=100", "--dev", "phrasebook:de?size=12", "--batch-size", "8"]
     _, figures, card = run(tmp_path / "run", "train", "tr", *words, "--max-steps", "2")
     printed = capfd.readouterr()
-    low, high = figures["dev_low"], figures["dev_high"]
+    low = figures["dev_low"]
+    high = figures["dev_high"]
     assert (figures["dev_rows"], figures["dev_unit"]) == (12, "pairs") and low <= figures["best_dev"] <= high
     score = str(DevelopmentScore(figures["best_dev"], 12))
     assert f"best development accuracy {score};" in printed.out

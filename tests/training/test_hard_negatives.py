@@ -153,7 +153,8 @@ def negatives_of(dataset: Dataset) -> list[tuple[str, ...]]:
 
 def test_columns_of_negatives_follow_the_definition(make_model: Any, data: Any) -> None:
     """The nearest targets below the margin, recomputed one source at a time; what was there before stays as it was."""
-    model, pairs = make_model(), data["vi-en"]
+    model = make_model()
+    pairs = data["vi-en"]
     margin = 0.01
     mined = add_hard_negatives(
         pairs, model, num_negatives=2, relative_margin=margin, prompts={"source": "query: ", "target": "text: "}
@@ -191,7 +192,8 @@ def test_no_translation_in_another_spelling_is_a_negative(margin: float | None, 
 @pytest.mark.parametrize("strategy", ["top", "random"])
 def test_the_same_negatives_in_any_order_of_the_rows(strategy: Any, make_model: Any, data: Any) -> None:
     """Of one seed; the global random generator is left as it was."""
-    model, pairs = make_model(), data["vi-en"]
+    model = make_model()
+    pairs = data["vi-en"]
     backwards = pairs.select(range(len(pairs) - 1, -1, -1))
 
     def mine(rows: Dataset, seed: int = 0, batch_size: int | None = None) -> list[tuple[str, ...]]:
@@ -213,7 +215,8 @@ def test_negatives_do_not_depend_on_how_many_scores_fit_in_memory(
     make_model: Any, data: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ST compares 16,384 sources at a time with all targets: 40 GiB of scores for 668,000 pairs."""
-    model, pairs = make_model(), data["vi-en"]
+    model = make_model()
+    pairs = data["vi-en"]
     at_once = add_hard_negatives(pairs, model, relative_margin=None)
     monkeypatch.setattr(hard_negatives, "SCORES_AT_A_TIME", 2 * len(pairs))
     assert add_hard_negatives(pairs, model, relative_margin=None)[:] == at_once[:]
@@ -223,7 +226,8 @@ def test_rows_without_candidates_are_filled_up_and_counted(
     make_model: Any, data: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """ST leaves such rows out, and their translations with them."""
-    model, pairs = make_model(), data["vi-en"]
+    model = make_model()
+    pairs = data["vi-en"]
     with caplog.at_level("INFO", logger="st_xling"):
         mined = add_hard_negatives(pairs, model, num_negatives=4, min_score=0.999999)
     assert "24 of 24 pairs have fewer than 4 hard negatives" in caplog.text and "tells these texts apart" in caplog.text
@@ -237,7 +241,8 @@ def test_rows_without_candidates_are_filled_up_and_counted(
 
 def test_whose_prompts_are_read(make_model: Any, data: Any) -> None:
     """Without ``prompts`` the model's own for queries and documents, as in ``mine_hard_negatives``."""
-    model, pairs = make_model(), data["vi-en"]
+    model = make_model()
+    pairs = data["vi-en"]
     options: dict[str, Any] = {"num_negatives": 3, "relative_margin": None}
     plain = negatives_of(add_hard_negatives(pairs, model, **options))
     with_prompt = negatives_of(add_hard_negatives(pairs, model, prompts="Where is the key? ", **options))
@@ -251,7 +256,8 @@ def test_whose_prompts_are_read(make_model: Any, data: Any) -> None:
 
 
 def test_other_columns_of_pairs(make_model: Any, data: Any) -> None:
-    model, pairs = make_model(), data["vi-en"]
+    model = make_model()
+    pairs = data["vi-en"]
     named = pairs.rename_columns({"source": "anchor", "target": "positive"})
     mined = add_hard_negatives(named, model, anchor_column_name="anchor", positive_column_name="positive")
     assert mined["negative_1"][:] == add_hard_negatives(pairs, model)["negative_1"][:]

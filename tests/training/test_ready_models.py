@@ -114,7 +114,8 @@ class Steps(TrainerCallback):
 )
 def test_prompts(prompts: Any, default: Any, seen: Any, saved: Any, make_model: Any, data: Any, tmp_path: Path) -> None:
     """Training reads text behind them, and the model is saved with them: a model's default prompt is one too."""
-    model, steps = make_model(max_length=40), Steps()
+    model = make_model(max_length=40)
+    steps = Steps()
     model.prompts, model.default_prompt_name = dict(PROMPTS), default
     result = train(short(arguments__max_steps=1, **prompts), data, tmp_path / "run", model=model, callbacks=[steps])
     assert tuple(steps.prompts.get(side, "") for side in ("source", "target")) == seen
@@ -142,7 +143,9 @@ def constant(data: Any) -> TatoebaEvaluator:
 
 
 def test_early_stopping_and_callbacks(ready: Path, data: Any, constant: Any, tmp_path: Path) -> None:
-    recipe, out, steps = short(arguments__max_steps=20, arguments__early_stopping_patience=2), tmp_path / "run", Steps()
+    recipe = short(arguments__max_steps=20, arguments__early_stopping_patience=2)
+    out = tmp_path / "run"
+    steps = Steps()
     result = train(recipe, data, out, model=str(ready), evaluator=constant, callbacks=[steps])
     assert result.steps == 3 and steps.made == [1, 2, 3]  # the first score, and two that are not better
     again = train(recipe, data, out, model=str(ready), evaluator=constant, callbacks=[steps], resume=True)
@@ -153,7 +156,8 @@ def test_early_stopping_and_callbacks(ready: Path, data: Any, constant: Any, tmp
 
 @pytest.mark.slow
 def test_a_run_is_resumed_for_longer(ready: Path, data: Any, tmp_path: Path, logged: Any) -> None:
-    out, steps = tmp_path / "run", Steps()
+    out = tmp_path / "run"
+    steps = Steps()
     options: dict[str, Any] = {"model": str(ready), "callbacks": [steps]}
     train(short(), data, out, **options)
     longer = short(arguments__max_steps=7, arguments__save_total_limit=3)

@@ -82,7 +82,8 @@ def test_what_wins(write: Any) -> None:
     assert (options.per_device_train_batch_size, options.warmup_steps) == (128, 0.2)
     assert (options.num_train_epochs, options.seed) == (5.0, 9)
     assert load_recipe(path).arguments.num_train_epochs == 2.0 and load_recipe(path).name == "mine"
-    plain, tiny = load_recipe("dap"), load_recipe("dap", tiny=True)
+    plain = load_recipe("dap")
+    tiny = load_recipe("dap", tiny=True)
     assert (plain.bare.pooling, tiny.bare.pooling, tiny.bare.max_length) == ("cls", "mean", 32)
     assert plain.model == tiny.model == ModelOptions()
     tiny = load_recipe("dap", tiny=True, overrides={"arguments.learning_rate": 1e-4})

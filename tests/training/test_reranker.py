@@ -107,7 +107,8 @@ def test_a_cascade_is_two_stages(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_encoder_of_xpi_is_kept_and_its_head_is_not(tmp_path: Path) -> None:
     """With a rate of nearly nothing, a stage ends with what it began with; a cascade keeps the head too."""
-    xpi, out = tmp_path / "xpi", tmp_path / "run"
+    xpi = tmp_path / "xpi"
+    out = tmp_path / "run"
     run(xpi, "xpi", stages=[xpi_rows()], judged=False)
     run(out, "xpr-cascade", judged=False, model=str(xpi), arguments__learning_rate=1e-12)
     folders = [xpi, out / "training" / "stage-1" / "model", out]
@@ -211,7 +212,8 @@ def test_leaks_are_named_and_dropped(tmp_path: Path, logged: Any) -> None:
 def test_interrupted_and_resumed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """In the last stage: it ends as an undisturbed run, and the stages before are not trained again."""
     options: dict[str, Any] = {"arguments__max_steps": 6, "arguments__eval_steps": 1}
-    undisturbed, out = run(tmp_path / "undisturbed", "xpr-cascade", **options), tmp_path / "run"
+    undisturbed = run(tmp_path / "undisturbed", "xpr-cascade", **options)
+    out = tmp_path / "run"
     assert [stage["steps"] for stage in undisturbed.stages] == [3, 3]
     with monkeypatch.context() as patch:
         stop_at(patch, RankingTrainer, 6)

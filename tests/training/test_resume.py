@@ -45,7 +45,8 @@ def checkpoints(out: Path) -> list[int]:
 
 
 def assert_same_run(out: Path, undisturbed: Path) -> None:
-    resumed_history, expected_history = history(out), history(undisturbed)
+    resumed_history = history(out)
+    expected_history = history(undisturbed)
     assert [entry["step"] for entry in resumed_history] == [entry["step"] for entry in expected_history]
     for mine, theirs in zip(resumed_history, expected_history):
         assert mine == pytest.approx(theirs, abs=1e-6)
@@ -78,7 +79,8 @@ def test_the_undisturbed_run_is_worth_repeating(undisturbed: Path) -> None:
 
 @pytest.mark.slow
 def test_killed_in_a_step(undisturbed: Path, tmp_path: Path) -> None:
-    step, out = 6, tmp_path / "run"
+    step = 6
+    out = tmp_path / "run"
     assert train(out, death=Death(step=step)).status == -9
     assert not (out / "model.safetensors").exists()
     assert max(checkpoints(out)) == (step - 1) // 3 * 3  # the step was not finished

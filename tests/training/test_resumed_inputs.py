@@ -39,7 +39,8 @@ def words(start: Path | str, pairs: Path | str, out: Path, *options: str, recipe
 def change_weights(folder: Path) -> None:
     """One weight, in a file of the same size and time."""
     path = folder / "model.safetensors"
-    times, weights = path.stat(), load_file(path)
+    times = path.stat()
+    weights = load_file(path)
     name = next(name for name in weights if "query.weight" in name)
     weights[name] = weights[name].clone()
     weights[name][0, 0] += 1.0
@@ -52,7 +53,8 @@ def test_other_weights_under_the_same_name_are_refused(
     recipe: str, start: Path, pairs: Path, tmp_path: Path, capsys: Any
 ) -> None:
     """The model in a folder was replaced while its training was interrupted: the run went on with other weights."""
-    out, options = tmp_path / "run", ["--layer", "1"] if recipe == "sf" else []
+    out = tmp_path / "run"
+    options = ["--layer", "1"] if recipe == "sf" else []
     assert main(words(start, pairs, out, *options, recipe=recipe)) == 0
     kept = load_file(out / "model.safetensors")
     change_weights(start)
@@ -109,9 +111,11 @@ def test_the_same_model_by_another_path_is_the_same(
 @pytest.mark.parametrize("stream", [False, True])
 def test_changed_data_are_noticed(stream: bool, start: Path, pairs: Path, tmp_path: Path, capsys: Any) -> None:
     """A file that was replaced by one of equal size and time was read from the cache."""
-    out, options = tmp_path / "run", ["--stream"] if stream else []
+    out = tmp_path / "run"
+    options = ["--stream"] if stream else []
     assert main(words(start, pairs, out, *options)) == 0
-    before, text = pairs.stat(), pairs.read_text(encoding="utf-8")
+    before = pairs.stat()
+    text = pairs.read_text(encoding="utf-8")
     pairs.write_text(text.swapcase(), encoding="utf-8")
     os.utime(pairs, ns=(before.st_atime_ns, before.st_mtime_ns))
     capsys.readouterr()

@@ -122,7 +122,8 @@ def features(model: Any, rows: list[dict[str, str]], *, routed: bool = False) ->
 
 
 def losses(model: Any) -> Any:
-    ranking, semantic = InBatchRankingLoss(model).on(0, 1), 0.5 * SemanticContrastiveLoss(model).on(2, 3)
+    ranking = InBatchRankingLoss(model).on(0, 1)
+    semantic = 0.5 * SemanticContrastiveLoss(model).on(2, 3)
     return ranking + semantic + 0.25 * LanguageContrastiveLoss(model).on(4, 5, 6)
 
 
@@ -173,7 +174,9 @@ def test_every_recipe_trains_on_the_phrasebook(name: str, tmp_path: Path) -> Non
     logged = [entry for entry in result.history if "loss" in entry]
     assert result.steps == 30 and logged[-1]["loss"] < 0.7 * logged[0]["loss"]
     assert set(retriever.load_retrieval_recipe(name).losses) <= set(logged[0])
-    loaded, model, text = SentenceTransformer(str(result.folder), device="cpu"), result.model.cpu(), "Das Haus."
+    loaded = SentenceTransformer(str(result.folder), device="cpu")
+    model = result.model.cpu()
+    text = "Das Haus."
     assert isinstance(loaded[0], Router)
     assert (loaded.encode(text) == model.encode(text)).all()
     assert (loaded.encode_query(text) == model.encode_query(text)).all()
@@ -330,7 +333,8 @@ def test_the_best_checkpoint_is_that_of_retrieval(tmp_path: Path) -> None:
     before = evaluator(small_encoder(sources))[evaluator.primary_metric]
     steps = {**STEPS, "arguments.eval_steps": 15, "arguments.per_device_train_batch_size": 24}
     recipe = retriever.load_retrieval_recipe("ir", tiny=True, overrides=steps)
-    model, out = small_encoder(sources), tmp_path / "run"
+    model = small_encoder(sources)
+    out = tmp_path / "run"
     result = retriever.train_retrieval(recipe, sources, out, model=model, evaluator=evaluator)
     assert result.best is not None and result.best > before
     assert evaluator(result.model)[evaluator.primary_metric] == pytest.approx(result.best)

@@ -168,7 +168,8 @@ def test_an_output_never_replaces_an_input(tmp_path: Path) -> None:
     run(out, "old")
     checkpoint(out / "training", 1)
     (tmp_path / "link").symlink_to(out)
-    before, data = snapshot(out), f"de-en={out / 'model.txt'}?size=3"
+    before = snapshot(out)
+    data = f"de-en={out / 'model.txt'}?size=3"
     cases: list[Any] = [{"inputs": [text]} for text in (str(out), data, str(tmp_path / "link"))]
     cases += [{"start": str(path)} for path in (out, out / "training" / "checkpoint-1")]
     for options in cases:
@@ -230,8 +231,10 @@ def test_which_checkpoints_are_removed(keep: int | None, best: int | None, left:
 @pytest.mark.slow
 def test_a_full_disk_leaves_the_checkpoint_before(data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As torch.save says it."""
-    out, recipe = tmp_path / "run", short(arguments__max_steps=4, arguments__eval_steps=2, arguments__logging_steps=2)
-    save, seen = torch.save, 0
+    out = tmp_path / "run"
+    recipe = short(arguments__max_steps=4, arguments__eval_steps=2, arguments__logging_steps=2)
+    save = torch.save
+    seen = 0
 
     def full(*args: Any, **options: Any) -> None:
         nonlocal seen
@@ -257,7 +260,8 @@ def finish(path: Path, model: Any, steps: int, **options: Any) -> None:
 
 
 def test_kept_figures_stand_while_the_model_does(make_model: Callable[..., Any], tmp_path: Path) -> None:
-    out, model = tmp_path / "run", make_model(hidden_size=8, layers=1)
+    out = tmp_path / "run"
+    model = make_model(hidden_size=8, layers=1)
     finish(out, model, 4)
     content = {"mean_accuracy": 0.5}
     figures = SavedResults("tatoeba", content, "tatoeba|data:x@0", "st-xling evaluate tatoeba run", [], [])
@@ -278,7 +282,8 @@ def test_kept_figures_stand_while_the_model_does(make_model: Callable[..., Any],
 def evaluator(data: Any) -> TatoebaEvaluator:
     """Judges by two rows of the training data and one that is not in it."""
     rows = data["vi-en"].select([3, 7])
-    source, target = [*rows["source"], "Xin chào các bạn!"], [*rows["target"], "Hello, friends!"]
+    source = [*rows["source"], "Xin chào các bạn!"]
+    target = [*rows["target"], "Hello, friends!"]
     return TatoebaEvaluator({"vie": (source, target)}, name="dev")
 
 
@@ -287,7 +292,8 @@ def test_leaks_are_told_dropped_or_stop_the_run(
 ) -> None:
     """What is trained on, and what a resumed run must repeat, are the rows that are left."""
     options: dict[str, Any] = {"model": "tiny", "tiny": TINY, "evaluator": evaluator}
-    leaks, manifests = {}, {}
+    leaks = {}
+    manifests = {}
     for way in ("report", "drop"):
         train(short(), data, tmp_path / way, **options, on_leak=way, evaluation={"later": ["x"]})
         leaks[way] = json.loads((tmp_path / way / "results.json").read_text(encoding="utf-8"))["leak"]
@@ -392,7 +398,8 @@ def test_a_run_without_an_option_of_loading_is_another(tmp_path: Path) -> None:
 
 def test_a_run_that_fails_before_its_first_checkpoint_leaves_no_model(data: Any, tmp_path: Path) -> None:
     """An overwritten run is gone by then, but for the user's own files; a new folder is free again."""
-    out, broken = tmp_path / "run", short(arguments__learning_rate=1e38, arguments__max_steps=5)
+    out = tmp_path / "run"
+    broken = short(arguments__learning_rate=1e38, arguments__max_steps=5)
     train(short(), data, out, model="tiny", tiny=TINY)
     (out / "pairs.tsv").write_text("mine")
     with pytest.raises(NotFiniteError, match="there is no checkpoint yet"):

@@ -76,7 +76,8 @@ def test_faults(losses: Any, message: str, recipe: Any, make_model: Any) -> None
 
 def test_hard_negatives(recipe: Any, make_model: Any, tmp_path: Path, logged: Any) -> None:
     """An objective that knows them reads all columns, the others the pair; where none does, a warning says so."""
-    both, pair = {MNRL: {}, "translation_ranking": {}}, {"translation_ranking": {}}
+    both = {MNRL: {}, "translation_ranking": {}}
+    pair = {"translation_ranking": {}}
     train(recipe(both), {"a": rows(2)}, tmp_path / "both", model=make_model())
     manifest = RunFolder(tmp_path / "both").read_manifest()
     losses = manifest["recipe"]["losses"]

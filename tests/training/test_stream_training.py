@@ -21,7 +21,8 @@ from tests.training.children import Death, st_xling
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("data")
-    german, chinese = parallel_phrases("de", "en", size=150), parallel_phrases("zh", "en", size=40)
+    german = parallel_phrases("de", "en", size=150)
+    chinese = parallel_phrases("zh", "en", size=40)
     lines = [f"{source}\t{target}\n" for source, target in zip(german["source"], german["target"])]
     (made / "de-en.tsv").write_text("".join(lines), encoding="utf-8")
     chinese.select_columns(["source", "target"]).to_json(made / "zh-en.jsonl", force_ascii=False)

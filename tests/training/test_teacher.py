@@ -52,7 +52,8 @@ def recipe(name: str = "distill", **changes: Any) -> Any:
 def test_both_sentences_learn_the_teachers_vector(
     reads: str, teacher: Path, data: Any, make_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen, original = [], CrossLingualTrainer.compute_loss
+    seen = []
+    original = CrossLingualTrainer.compute_loss
 
     def compute_loss(self: Any, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         seen.append(inputs["label"])
@@ -93,7 +94,8 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_labels(
 ) -> None:
     """And with what was put on: a projection beside the model, or the normalization behind its pooling."""
     made = recipe(data__teacher__model=str(teacher), **projection)
-    width, options = 16 if projection else 24, {"cache": tmp_path / "cache"}
+    width = 16 if projection else 24
+    options = {"cache": tmp_path / "cache"}
     train(made, data, tmp_path / "whole", model=make_model(hidden_size=width), **options)
     with monkeypatch.context() as patch:
         stop_at(patch, CrossLingualTrainer, 4)
@@ -253,7 +255,8 @@ def test_labels_are_files_and_are_made_once(
     teacher: Path, data: Any, make_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ten million vectors would not fit into memory. Rows can be chosen, saved and mapped as any others."""
-    pairs, cache = data["vi-en"], tmp_path / "cache"
+    pairs = data["vi-en"]
+    cache = tmp_path / "cache"
     complete = add_teacher_vectors(pairs, str(teacher), cache=cache)
     assert any(Path(file["filename"]).parent == cache for file in complete.cache_files)
     monkeypatch.setattr(teaching, "encode", None)  # whatever would encode now, fails
@@ -286,7 +289,8 @@ def test_labels_are_read_as_tensors_and_formats_are_kept(teacher: Path, data: An
 
 
 def test_damaged_labels_are_made_again(teacher: Path, data: Any, tmp_path: Path, caplog: Any) -> None:
-    pairs, cache = data["vi-en"], tmp_path / "cache"
+    pairs = data["vi-en"]
+    cache = tmp_path / "cache"
     intact = labels_of(add_teacher_vectors(pairs, str(teacher), cache=cache))
     for path in cache.glob("*.arrow"):
         path.write_bytes(path.read_bytes()[:-40])
@@ -296,7 +300,8 @@ def test_damaged_labels_are_made_again(teacher: Path, data: Any, tmp_path: Path,
 
 def test_rows_and_students_have_labels_of_their_own(teacher: Path, data: Any, make_model: Any, tmp_path: Path) -> None:
     """Equal texts share a vector, an order of rows is kept, and another prompt or student is another file."""
-    pairs, cache = data["vi-en"], tmp_path / "cache"
+    pairs = data["vi-en"]
+    cache = tmp_path / "cache"
     model = SentenceTransformer(str(teacher))
     intact = labels_of(add_teacher_vectors(pairs, model, cache=cache))
     order = [5, 5, 0, *range(10, 24)]

@@ -87,7 +87,8 @@ def test_resumed_run_has_the_head_and_the_weights_of_the_undisturbed_one(
     checkpoint = Path(finished.args.output_dir) / "checkpoint-3"  # in the first epoch
     run = trainer(make_model(dropout=0.1, seed=7), rows, tmp_path)
     run.train(resume_from_checkpoint=str(checkpoint))
-    saved, moved = load_file(checkpoint / "loss.safetensors"), head(run)
+    saved = load_file(checkpoint / "loss.safetensors")
+    moved = head(run)
     assert saved.keys() == moved.keys() and not any(name.startswith("model.") for name in saved)
     assert any(not torch.equal(saved[name], moved[name]) for name in saved)
     torch.testing.assert_close(moved, head(finished), rtol=0, atol=1e-6)
@@ -219,7 +220,8 @@ def test_languages_become_ids_and_are_never_read(make_model: Make) -> None:
 
 
 def test_rows_with_none_and_a_trainer_without_a_loss(make_model: Make, tmp_path: Path) -> None:
-    model, columns = make_model(), {"source": ["Ja.", "Nein."], "target": ["Yes.", None]}
+    model = make_model()
+    columns = {"source": ["Ja.", "Nein."], "target": ["Yes.", None]}
     for row in ({"translation": {"de": "Ja.", "en": "Yes."}}, {"source": "Ja.", "target": None}):
         with pytest.raises(ValueError, match="expected columns of text, such as source and target, got"):
             CrossLingualDataCollator(model.preprocess)([row])

@@ -56,7 +56,8 @@ def interrupt_after(checkpoint: Path) -> Any:
 def test_stopped_and_resumed_it_is_one_process_of_twice_the_batch(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out, alone = tmp_path / "together", tmp_path / "alone"
+    out = tmp_path / "together"
+    alone = tmp_path / "alone"
     checkpoint = out / "training" / "checkpoint-5"
     stopped = launch(TORCHRUN, command(out, 16), tmp_path / "first", disturb=interrupt_after(checkpoint))
     assert stopped.status not in (0, None), stopped.stderr
@@ -72,7 +73,8 @@ def test_stopped_and_resumed_it_is_one_process_of_twice_the_batch(
 
     assert main(command(alone, 32)) == 0
     capsys.readouterr()
-    mine, theirs = history(out), history(alone)
+    mine = history(out)
+    theirs = history(alone)
     assert [entry["step"] for entry in mine] == [entry["step"] for entry in theirs]
     for left, right in zip(mine, theirs):
         for key in ("loss", "translation_ranking", "representation_translation"):

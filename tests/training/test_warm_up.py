@@ -36,7 +36,8 @@ def test_heads_learn_and_nothing_else_changes(data: Any, start: str, tmp_path: P
     assert "warm_up_heads" not in record
     warm, record = run(data, start, tmp_path / "warm", warm_up_heads=30, **options)
     assert record["warm_up_heads"] == 30
-    first, other = cold.history[0], warm.history[0]
+    first = cold.history[0]
+    other = warm.history[0]
     # The same batch, encoder and dropout: ranking has the same loss, reconstruction a much lower one.
     assert other["translation_ranking"] == pytest.approx(first["translation_ranking"], rel=1e-4)
     assert other["representation_translation"] < 0.95 * first["representation_translation"]

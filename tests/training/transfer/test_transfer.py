@@ -153,7 +153,9 @@ def test_stopped_in_training_and_resumed(
     encoder: str, sets: dict[str, list[str]], monkeypatch: Any, tmp_path: Path
 ) -> None:
     """From the checkpoint before the last, which is incomplete; its seconds count."""
-    task, undisturbed, torn = "pos", tmp_path / "whole", tmp_path / "torn"
+    task = "pos"
+    undisturbed = tmp_path / "whole"
+    torn = tmp_path / "torn"
     expected = run(task, encoder, sets[task], undisturbed)
     with monkeypatch.context() as patch, pytest.raises(TrainingInterrupted) as stop:
         stop_at(patch, Trainer, 6)
@@ -342,7 +344,8 @@ def test_another_run_is_not_resumed_nor_replaced(
         fine_tune("run", second, resume=True)
     with pytest.raises(ValueError, match="it is complete"):
         fine_tune("run", first)
-    replaced, fresh = fine_tune("run", second, overwrite=True), fine_tune("fresh", second)
+    replaced = fine_tune("run", second, overwrite=True)
+    fresh = fine_tune("fresh", second)
     assert "|seed:1|" in replaced["signature"] and replaced["languages"] == fresh["languages"]
     with monkeypatch.context() as patch:
         stop_at(patch, Trainer, 1)  # a finished run makes no step
@@ -354,7 +357,8 @@ def test_stopped_among_the_languages(
     encoder: str, sets: dict[str, list[str]], monkeypatch: Any, tmp_path: Path
 ) -> None:
     """The trained model is kept: no step is made again."""
-    predict, calls = Trainer.predict, 0
+    predict = Trainer.predict
+    calls = 0
 
     def stop_at_the_third(*arguments: Any, **options: Any) -> Any:
         nonlocal calls
