@@ -13,6 +13,7 @@ os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
 os.environ.setdefault("TQDM_DISABLE", "1")
 
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,26 @@ def make_model() -> Callable[..., Any]:
     """Builds a small encoder over the shared pairs; without dropout unless asked for."""
     from st_xling.models import tiny_encoder
 
-    def build(**options: Any) -> Any:
-        settings = {"vocabulary": 300, "layers": 2, "hidden_size": 16, "heads": 2, "dropout": 0.0, "max_length": 24}
-        model = tiny_encoder([text for pair in PAIRS for text in pair], **{**settings, **options})
+    def build(
+        *,
+        vocabulary: int = 300,
+        layers: int = 2,
+        hidden_size: int = 16,
+        heads: int = 2,
+        dropout: float = 0.0,
+        max_length: int = 24,
+        **options: Any,
+    ) -> Any:
+        model = tiny_encoder(
+            [*chain.from_iterable(PAIRS)],
+            vocabulary=vocabulary,
+            layers=layers,
+            hidden_size=hidden_size,
+            heads=heads,
+            dropout=dropout,
+            max_length=max_length,
+            **options,
+        )
         return model.to("cpu")
 
     return build
@@ -78,7 +96,7 @@ def saved_cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.models.tiny_cross_encoder import tiny_cross_encoder
 
     path = tmp_path_factory.mktemp("models") / "cross-encoder"
-    tiny_cross_encoder([text for pair in PAIRS for text in pair], max_length=80).save_pretrained(str(path))
+    tiny_cross_encoder([*chain.from_iterable(PAIRS)], max_length=80).save_pretrained(str(path))
     return path
 
 
@@ -87,7 +105,11 @@ def features() -> Callable[..., list[dict[str, torch.Tensor]]]:
     """Tokenized columns of the shared pairs, fresh dicts at each call (the encoder writes into them)."""
 
     def tokenize(model: Any, rows: slice = slice(None), columns: tuple[int, ...] = (0, 1)) -> list[dict[str, Any]]:
-        return [model.preprocess([pair[column] for pair in PAIRS[rows]]) for column in columns]
+        features = []
+        for column in columns:
+            texts = [pair[column] for pair in PAIRS[rows]]
+            features.append(model.preprocess(texts))
+        return features
 
     return tokenize
 

@@ -5,6 +5,7 @@ example shows how files are given, and what is learnt from them is other tests' 
 """
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +54,14 @@ def pairs(source: str, target: str = "en", *, size: int = PAIRS, split: str = "t
 
 
 def passages(*languages: str, size: int = 12) -> PhrasePassages:
-    """Questions and passages, languages under the names asked for."""
-    found = phrase_passages([STAND_IN.get(code, code) for code in languages], split="test", size=size)
-    sides = [{code: side[STAND_IN.get(code, code)] for code in languages} for side in (found.questions, found.passages)]
-    return PhrasePassages(found.ids, *sides)
+    """Questions and passages, also of languages for which another one stands in."""
+    stand_ins = {code: STAND_IN.get(code, code) for code in languages}
+    phrases = phrase_passages(list(stand_ins.values()), split="test", size=size)
+    return PhrasePassages(
+        phrases.ids,
+        {code: phrases.questions[stand_in] for code, stand_in in stand_ins.items()},
+        {code: phrases.passages[stand_in] for code, stand_in in stand_ins.items()},
+    )
 
 
 def tsv(path: Path, rows: Sequence[tuple[str, str]]) -> None:
@@ -86,7 +91,8 @@ def write_parallel_text(folder: Path) -> None:
     for side, texts in zip(("fr", "en"), zip(*pairs("fr", split="test"))):
         lines(folder / f"test.{side}", texts)
     for code in TATOEBA_GROUPS["xtreme36"]:
-        sides = zip(*pairs("fr" if code == "fra" else "de", split="test", size=8))
+        language = "fr" if code == "fra" else "de"
+        sides = zip(*pairs(language, split="test", size=8))
         for side, texts in zip((code, "eng"), sides):
             lines(folder / "tatoeba" / "v1" / f"tatoeba.{code}-eng.{side}", texts)
     random = np.random.default_rng(0)
@@ -100,16 +106,16 @@ def write_mining_text(folder: Path) -> None:
         for ending in ("", ".gz", ".txt.gz"):
             lines(folder / f"news.{language}{ending}", texts)
     splits = {"training": "dev", "test": "test", "sample": "test"}
-    for place in ("mining", "bucc2018"):
+    for corpus in ("mining", "bucc2018"):
         for language in ("de", "fr", "zh"):
             for split, drawn_from in splits.items():
-                write_bucc(folder / place / f"{language}-en", language, split, drawn_from)
+                write_bucc(folder / corpus / f"{language}-en", language, split, drawn_from)
     source = folder / "bucc2018" / "zh-en" / "zh-en.training.zh"
     (folder / source.name).write_bytes(source.read_bytes())
 
 
 def write_documents(folder: Path) -> None:
-    """Documents with their translations, alone and in folders; and groups that are right."""
+    """Documents with their translations, as single files and in folders, and gold groups of sentences."""
     for number, name in enumerate(("book", "news/1", "news/2")):
         texts = parallel_phrases("de", "fr", split="test", size=12, seed=number)
         for language, column in (("de", "source"), ("fr", "target")):
@@ -123,32 +129,38 @@ def write_documents(folder: Path) -> None:
 
 
 def write_bucc(folder: Path, language: str, split: str, drawn_from: str) -> None:
-    found = mining_phrases(language, "en", split=drawn_from, size=40, gold=20)
+    phrases = mining_phrases(language, "en", split=drawn_from, size=40, gold=20)
     prefix = folder / f"{language}-en.{split}"
-    for side, texts in ((language, found.source), ("en", found.target)):
+    for side, texts in ((language, phrases.source), ("en", phrases.target)):
         tsv(Path(f"{prefix}.{side}"), [(f"{side}-{row:09}", text) for row, text in enumerate(texts)])
-    gold = [(f"{language}-{source:09}", f"en-{target:09}") for source, target in found.gold]
+    gold = [(f"{language}-{source:09}", f"en-{target:09}") for source, target in phrases.gold]
     tsv(Path(f"{prefix}.gold"), gold)
 
 
 def write_questions(folder: Path) -> None:
     """Questions with passages: in SQuAD's form, as pairs, and for two stages of search."""
-    found = passages("en", "zh", "de", size=QUESTIONS)
+    phrases = passages("en", "zh", "de", size=QUESTIONS)
     for code in ("en", "zh"):
-        rows = list(zip(found.ids, found.questions[code], found.passages[code]))
-        paragraphs = [(text, [question(name, asked, text[:4])]) for name, asked, text in rows]
+        rows = list(zip(phrases.ids, phrases.questions[code], phrases.passages[code]))
+        paragraphs = [(passage, [question(name, query, passage[:4])]) for name, query, passage in rows]
         articles = [(f"article {start}", paragraphs[start : start + 2]) for start in range(0, QUESTIONS, 2)]
         squad(folder / f"xquad.{code}.json", articles)
-    english = zip(found.questions["en"], found.passages["en"])
-    json_lines(folder / "nq.jsonl", [{"query": asked, "passage": text} for asked, text in english])
-    json_lines(folder / "sw-passages.jsonl", rows_of(found.ids, passages("sw", size=QUESTIONS).passages["sw"]))
-    asked = rows_of([f"q-{name}" for name in found.ids], found.questions["de"], language="de")[:4]
-    answers = rows_of(found.ids, [*found.passages["en"][:12], *found.passages["zh"][12:]])
-    json_lines(folder / "q.jsonl", asked)
+
+    english = zip(phrases.questions["en"], phrases.passages["en"])
+    json_lines(folder / "nq.jsonl", [{"query": query, "passage": passage} for query, passage in english])
+    swahili = passages("sw", size=QUESTIONS).passages["sw"]
+    json_lines(folder / "sw-passages.jsonl", text_rows(phrases.ids, swahili))
+
+    query_ids = [f"q-{name}" for name in phrases.ids]
+    queries = [row | {"language": "de"} for row in text_rows(query_ids, phrases.questions["de"])[:4]]
+    answers = text_rows(phrases.ids, [*phrases.passages["en"][:12], *phrases.passages["zh"][12:]])
+    json_lines(folder / "q.jsonl", queries)
     json_lines(folder / "p.jsonl", answers)
-    tsv(folder / "q.tsv", [(row["id"], row["text"]) for row in asked])
+    tsv(folder / "q.tsv", [(row["id"], row["text"]) for row in queries])
     tsv(folder / "p.tsv.gz", [(row["id"], row["text"]) for row in answers])
-    run = [f"{row['id']} Q0 {name} {rank} {9 - rank} bm25" for row in asked for rank, name in enumerate(found.ids[:6])]
+    run = []
+    for query in queries:
+        run += [f"{query['id']} Q0 {name} {rank} {9 - rank} bm25" for rank, name in enumerate(phrases.ids[:6])]
     lines(folder / "bm25.trec", run)
 
     write_v2(folder / "insuranceQA" / "V2", part="test")
@@ -157,29 +169,33 @@ def write_questions(folder: Path) -> None:
         write_xquad_r(folder / "xquad-r", code)
 
 
-def rows_of(ids: Sequence[str], texts: Sequence[str], **more: str) -> list[dict[str, str]]:
-    return [{"id": name, "text": text, **more} for name, text in zip(ids, texts)]
+def text_rows(ids: Sequence[str], texts: Sequence[str]) -> list[dict[str, str]]:
+    return [{"id": name, "text": text} for name, text in zip(ids, texts)]
 
 
 def write_retrieval_sets(folder: Path) -> None:
-    """In the layouts of Mr.TyDi, BEIR (of which MLQA's sets are) and MIRACL."""
-    for name, code in (("arabic", "ar"), ("finnish", "fi"), ("korean", "ko")):
-        found, place = passages(code), folder / f"mrtydi-v1.1-{name}"
-        json_lines(place / "collection" / "docs.jsonl", rows_of(found.ids, found.passages[code]))
+    """Retrieval sets in the layouts of Mr.TyDi, BEIR (that of MLQA's sets) and MIRACL."""
+    for language, code in (("arabic", "ar"), ("finnish", "fi"), ("korean", "ko")):
+        mrtydi = folder / f"mrtydi-v1.1-{language}"
+        phrases = passages(code)
+        json_lines(mrtydi / "collection" / "docs.jsonl", text_rows(phrases.ids, phrases.passages[code]))
         for split in ("dev", "test"):
-            tsv(place / f"topic.{split}.tsv", list(zip(found.ids, found.questions[code])))
-            lines(place / f"qrels.{split}.txt", [f"{name} Q0 {name} 1" for name in found.ids])
-    found = passages("de", "zh", "en")
-    asked = {code: dict(zip(found.ids, found.questions[code])) for code in ("de", "zh", "en")}
-    for name, code in (("mlqa-de", "de"), ("mlqa-zh", "zh"), ("mlqa-dev-zh", "zh")):
-        relevant = [(name, name, 1) for name in found.ids]
-        beir(folder / name, dict(zip(found.ids, found.passages[code])), asked, relevant)
-    found, place = passages("fi"), folder / "miracl"
-    json_lines(place / "miracl-corpus-v1.0-fi" / "docs-0.jsonl", rows_of(found.ids, found.passages["fi"]))
-    topics = place / "miracl-v1.0-fi"
-    tsv(topics / "topics" / "topics.miracl-v1.0-fi-dev.tsv", list(zip(found.ids, found.questions["fi"])))
-    judged = [f"{name}\tQ0\t{name}\t1" for name in found.ids]
-    lines(topics / "qrels" / "qrels.miracl-v1.0-fi-dev.tsv", judged)
+            tsv(mrtydi / f"topic.{split}.tsv", list(zip(phrases.ids, phrases.questions[code])))
+            lines(mrtydi / f"qrels.{split}.txt", [f"{name} Q0 {name} 1" for name in phrases.ids])
+
+    phrases = passages("de", "zh", "en")
+    queries = {code: dict(zip(phrases.ids, phrases.questions[code])) for code in ("de", "zh", "en")}
+    relevant = [(name, name, 1) for name in phrases.ids]
+    for set_name, code in (("mlqa-de", "de"), ("mlqa-zh", "zh"), ("mlqa-dev-zh", "zh")):
+        beir(folder / set_name, dict(zip(phrases.ids, phrases.passages[code])), queries, relevant)
+
+    miracl = folder / "miracl"
+    phrases = passages("fi")
+    json_lines(miracl / "miracl-corpus-v1.0-fi" / "docs-0.jsonl", text_rows(phrases.ids, phrases.passages["fi"]))
+    topics = miracl / "miracl-v1.0-fi"
+    tsv(topics / "topics" / "topics.miracl-v1.0-fi-dev.tsv", list(zip(phrases.ids, phrases.questions["fi"])))
+    qrels = [f"{name}\tQ0\t{name}\t1" for name in phrases.ids]
+    lines(topics / "qrels" / "qrels.miracl-v1.0-fi-dev.tsv", qrels)
 
 
 def write_classified(folder: Path) -> None:
@@ -191,8 +207,10 @@ def write_classified(folder: Path) -> None:
     json_lines(folder / "multinli.jsonl", [dict(zip(keys, row.split("\t"))) for row in inference["en"]])
     for code in ("de", "zh"):
         lines(folder / f"xnli.{code}.tsv", inference[code])
-    rows = [f"{code}\t{row}" for code in ("en", "de") for row in inference[code]]
-    lines(folder / "xnli.test.tsv", ["\t".join(["language", *keys]), *rows])
+    rows = ["\t".join(["language", *keys])]
+    for code in ("en", "de"):
+        rows += [f"{code}\t{row}" for row in inference[code]]
+    lines(folder / "xnli.test.tsv", rows)
     for code, name in (("en", "train"), ("de", "test_2k"), ("fr", "test_2k")):
         lines(folder / code / f"{name}.tsv", pair_lines(spoken[code], LABELS["pawsx"]))
     lines(folder / "en_ewt-ud-train.conllu", treebank("en"))
@@ -200,13 +218,26 @@ def write_classified(folder: Path) -> None:
 
 
 def write_hub_models(folder: Path) -> None:
-    """Tiny encoders in the place of the Hub's, as plain as those: without pooling; one of them knows some German."""
-    found = passages("de", "zh", "en", size=QUESTIONS)
-    texts = [text for code in ("de", "zh", "en") for text in (*found.passages[code], *found.questions[code])]
-    texts += [text for code in ("de", "fr", "vi") for pair in pairs(code) for text in pair]
+    """Tiny encoders instead of those of the Hub, without pooling as well; some of them are taught German."""
+    phrases = passages("de", "zh", "en", size=QUESTIONS)
+    texts: list[str] = []
+    for code in ("de", "zh", "en"):
+        texts += phrases.passages[code]
+        texts += phrases.questions[code]
+    for code in ("de", "fr", "vi"):
+        texts += chain.from_iterable(pairs(code))
     for name, architecture in HUB_MODELS.items():
-        shape: dict[str, Any] = {"vocabulary": 500, "layers": 2, "hidden_size": 32, "heads": 2, "max_length": 510}
-        model = tiny_encoder(texts, architecture=architecture, pooling="cls", dropout=0.0, **shape)
+        model = tiny_encoder(
+            texts,
+            architecture=architecture,
+            vocabulary=500,
+            layers=2,
+            hidden_size=32,
+            heads=2,
+            max_length=510,
+            pooling="cls",
+            dropout=0.0,
+        )
         if name in TAUGHT:
             teach(model, pairs("de", size=400))
         transformer: Any = model[0]
@@ -217,7 +248,7 @@ def write_hub_models(folder: Path) -> None:
 def teach(
     model: SentenceTransformer, text: Sequence[tuple[str, str]], *, steps: int = 60, batch_size: int = 50
 ) -> None:
-    """Enough for translations in this text to be found, as ``mine --calibrate`` must find some of the known ones."""
+    """Train until translations in this text are found, as ``mine --calibrate`` needs some that are."""
     loss = TranslationRankingLoss(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
     for step in range(steps):

@@ -64,12 +64,12 @@ CHAT_TEMPLATE = (
 def modern_start(
     name: str, folder: Path, *, dtype: torch.dtype = torch.float32, head: bool = False, **options: Any
 ) -> Path:
-    """Build one of :data:`STARTS`, save it to ``folder`` and return that.
+    """Build one of :data:`STARTS`, save it to ``folder`` and return the folder.
 
     Args:
-        name: Its name.
-        folder: Where it is saved.
-        dtype: In which its weights are stored.
+        name: Name of the model.
+        folder: Folder to save it to.
+        dtype: Type in which its weights are stored.
         head: Store the transformer with the head of its masked language model (ModernBERT, XLM-R), which
             sentence-transformers ignores.
         **options: Options of its builder.
@@ -87,12 +87,12 @@ def modern_start(
         model = builders[name](**options)
         model.to(dtype).save_pretrained(str(folder))
         if head:
-            whole: Any = AutoModelForMaskedLM.from_config(model[0].auto_model.config)
-            encoder = {
-                f"{whole.base_model_prefix}.{key}": part for key, part in model[0].auto_model.state_dict().items()
-            }
-            whole.load_state_dict(encoder, strict=False)
-            whole.to(dtype).save_pretrained(folder)
+            transformer: Any = model[0].auto_model
+            masked_lm: Any = AutoModelForMaskedLM.from_config(transformer.config)
+            prefix = masked_lm.base_model_prefix
+            encoder = {f"{prefix}.{key}": tensor for key, tensor in transformer.state_dict().items()}
+            masked_lm.load_state_dict(encoder, strict=False)
+            masked_lm.to(dtype).save_pretrained(folder)
     return folder
 
 
@@ -224,8 +224,12 @@ def static() -> SentenceTransformer:
 @lru_cache(maxsize=1)
 def texts() -> tuple[str, ...]:
     """Sentences of three languages."""
-    pairs = [parallel_phrases(code, "en", size=200) for code in ("de", "zh")]
-    return tuple(text for part in pairs for side in ("source", "target") for text in part[side])
+    sentences: list[str] = []
+    for code in ("de", "zh"):
+        phrases = parallel_phrases(code, "en", size=200)
+        sentences += phrases["source"]
+        sentences += phrases["target"]
+    return tuple(sentences)
 
 
 def _transformer(model: nn.Module, tokenizer: Any) -> Transformer:
@@ -265,14 +269,15 @@ def _qwen_core() -> str:
     return core.to_str()
 
 
-def _qwen_tokenizer(**options: Any) -> Any:
+def _qwen_tokenizer(*, padding_side: str, model_max_length: int) -> Any:
     return PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer.from_str(_qwen_core()),
         eos_token="<|im_end|>",
         pad_token="<|endoftext|>",
         chat_template=CHAT_TEMPLATE,
         model_input_names=["input_ids", "attention_mask"],
-        **options,
+        padding_side=padding_side,
+        model_max_length=model_max_length,
     )
 
 
@@ -283,9 +288,9 @@ def _gemma_core() -> str:
     core.normalizer = normalizers.Replace(" ", "▁")
     core.pre_tokenizer = pre_tokenizers.Split(" ", behavior="merged_with_previous")
     core.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
-    letters = sorted({letter for text in texts() for letter in text if letter != " "})
+    letters = sorted(set("".join(texts())) - {" "})
     # Words as the trainer shall see them: the published pieces do not go beyond a word either.
-    words = [f"▁{word}" for text in texts() for word in text.split()]
+    words = [f"▁{word}" for word in " ".join(texts()).split()]
     core.train_from_iterator(
         words,
         trainers.BpeTrainer(
@@ -295,6 +300,7 @@ def _gemma_core() -> str:
             show_progress=False,
         ),
     )
+    # Bytes are special only to the trainer, which must not split them; here they are ordinary pieces.
     content = json.loads(core.to_str())
     content["added_tokens"] = [token for token in content["added_tokens"] if not token["content"].startswith("<0x")]
     core = Tokenizer.from_str(json.dumps(content))
@@ -306,7 +312,7 @@ def _gemma_core() -> str:
     return core.to_str()
 
 
-def _gemma_tokenizer(**options: Any) -> Any:
+def _gemma_tokenizer(*, model_max_length: int | None = None) -> Any:
     return PreTrainedTokenizerFast(
         tokenizer_object=Tokenizer.from_str(_gemma_core()),
         bos_token="<bos>",
@@ -315,7 +321,7 @@ def _gemma_tokenizer(**options: Any) -> Any:
         unk_token="<unk>",
         mask_token="<mask>",
         model_input_names=["input_ids", "attention_mask"],
-        **options,
+        model_max_length=model_max_length,
     )
 
 

@@ -1,4 +1,4 @@
-"""Commands in processes of their own that a test always gets back: done, or ended with all their children."""
+"""Run commands in separate processes that cannot outlive a test: they are done, or killed with all their children."""
 
 import contextlib
 import os
@@ -69,8 +69,12 @@ def run_together(
     finally:
         for child in started:
             end_family(child)
-    texts = [[stream.read_text(encoding="utf-8", errors="replace") for stream in pair] for pair in streams]
-    return [Ended(status, *text) for status, text in zip(statuses, texts)]
+    ended = []
+    for status, (out, err) in zip(statuses, streams):
+        stdout = out.read_text(encoding="utf-8", errors="replace")
+        stderr = err.read_text(encoding="utf-8", errors="replace")
+        ended.append(Ended(status, stdout, stderr))
+    return ended
 
 
 def end_family(child: subprocess.Popen[bytes]) -> None:
@@ -84,10 +88,12 @@ def end_family(child: subprocess.Popen[bytes]) -> None:
 
 
 def alive_with(word: str) -> list[int]:
-    """Processes, zombies not counted, whose command line holds ``word``."""
-    found = []
+    """Return the ids of other processes, without zombies, whose command line contains ``word``."""
+    pids = []
     for process in psutil.process_iter(["cmdline", "status"]):
-        words = process.info["cmdline"] or []
-        if process.info["status"] != psutil.STATUS_ZOMBIE and any(word in part for part in words):
-            found.append(process.pid)
-    return [pid for pid in found if pid != os.getpid()]
+        if process.pid == os.getpid() or process.info["status"] == psutil.STATUS_ZOMBIE:
+            continue
+        arguments = process.info["cmdline"] or []
+        if any(word in argument for argument in arguments):
+            pids.append(process.pid)
+    return pids

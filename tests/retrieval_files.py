@@ -8,7 +8,8 @@ from typing import Any
 
 from tests.conftest import PAIRS
 
-OTHERS, ENGLISH = [other for other, _ in PAIRS], [english for _, english in PAIRS]
+OTHERS = [other for other, _ in PAIRS]
+ENGLISH = [english for _, english in PAIRS]
 
 
 def json_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
@@ -23,7 +24,9 @@ def lines(path: Path, rows: Iterable[str]) -> Path:
 
 def raw(path: Path, data: bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    if path.suffix == ".gz":
+        data = gzip.compress(data)
+    path.write_bytes(data)
     return path
 
 
@@ -34,21 +37,24 @@ def beir(
     qrels: Iterable[tuple[str, str, int]],
 ) -> Path:
     """A folder in BEIR's layout, with queries by language."""
-    json_lines(
-        folder / "corpus.jsonl.gz", [{"_id": name, "title": "", "text": text} for name, text in passages.items()]
-    )
-    for language, asked in queries.items():
-        json_lines(folder / f"queries.{language}.jsonl", [{"_id": name, "text": text} for name, text in asked.items()])
-    lines(folder / "qrels.tsv", ["query-id\tcorpus-id\tscore", *("\t".join(map(str, row)) for row in qrels)])
+    corpus = [{"_id": name, "title": "", "text": text} for name, text in passages.items()]
+    json_lines(folder / "corpus.jsonl.gz", corpus)
+    for language, texts in queries.items():
+        rows = [{"_id": name, "text": text} for name, text in texts.items()]
+        json_lines(folder / f"queries.{language}.jsonl", rows)
+    judgments = [f"{query}\t{passage}\t{relevance}" for query, passage, relevance in qrels]
+    lines(folder / "qrels.tsv", ["query-id\tcorpus-id\tscore", *judgments])
     return folder
 
 
 def translated(folder: Path, language: str = "xx", texts: list[str] | None = None) -> Path:
-    """The shared sentences of one side as passages p0…, asked for by those of both sides as queries q0…."""
-    own = OTHERS if texts is None else texts
-    return beir(
-        folder,
-        {f"p{row}": text for row, text in enumerate(own)},
-        {code: {f"q{row}": text for row, text in enumerate(side)} for code, side in (("en", ENGLISH), ("xx", OTHERS))},
-        [(f"q{row}", f"p{row}", 1) for row in range(len(own))],
-    )
+    """The shared sentences of one side as passages p0…, those of both sides as queries q0… in two languages."""
+    if texts is None:
+        texts = OTHERS
+    passages = {f"p{row}": text for row, text in enumerate(texts)}
+    queries = {
+        "en": {f"q{row}": text for row, text in enumerate(ENGLISH)},
+        "xx": {f"q{row}": text for row, text in enumerate(OTHERS)},
+    }
+    qrels = [(f"q{row}", f"p{row}", 1) for row in range(len(texts))]
+    return beir(folder, passages, queries, qrels)

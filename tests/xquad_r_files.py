@@ -15,14 +15,15 @@ def write_xquad_r(folder: Path, language: str, **changes: Any) -> Path:
     """One paragraph of three sentences; Chinese without spaces between them."""
     sentences, questions = TEXTS[language]
     gap = "" if language == "zh" else " "
-    context, breaks = gap.join(sentences), []
+    context = gap.join(sentences)
+    breaks = []
     for sentence in sentences:
         start = context.index(sentence)
         breaks.append([start, start + len(sentence)])
-    qas = [
-        {"id": f"q{number}", "question": text, "answers": [{"text": span, "answer_start": context.index(span)}]}
-        for number, (text, (_, span)) in enumerate(zip(questions, SPANS[language]))
-    ]
+    qas = []
+    for number, (question, (_, span)) in enumerate(zip(questions, SPANS[language])):
+        answer = {"text": span, "answer_start": context.index(span)}
+        qas.append({"id": f"q{number}", "question": question, "answers": [answer]})
     paragraph = {"context": context, "sentence_breaks": breaks, "sentences": sentences, "qas": qas} | changes
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{language}.json"
