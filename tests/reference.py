@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import torch
@@ -57,10 +58,10 @@ def vocabulary_cross_entropy(
     hidden: Sequence[Vector], weight: Sequence[Vector], bias: Vector, labels: Sequence[int]
 ) -> float:
     """Mean over the rows of −log softmax(W h + b)[label]."""
-    losses = [
-        -log_softmax([dot(row, state) + b for row, b in zip(weight, bias)], label)
-        for state, label in zip(hidden, labels)
-    ]
+    losses = []
+    for state, label in zip(hidden, labels):
+        logits = [dot(row, state) + b for row, b in zip(weight, bias)]
+        losses.append(-log_softmax(logits, label))
     return math.fsum(losses) / len(losses)
 
 
@@ -77,7 +78,8 @@ def transform(states: Any, head: Any) -> Any:
 
 def semantic_contrastive(source: Sequence[Vector], target: Sequence[Vector], *, temperature: float) -> float:
     """Hu et al. 2023, equation 2: each of the 2N sentences picks its translation among the 2N - 1 others."""
-    sentences, size = [*source, *target], len(source)
+    sentences = [*source, *target]
+    size = len(source)
     total = 0.0
     for i in range(2 * size):
         others = [k for k in range(2 * size) if k != i]
@@ -89,8 +91,14 @@ def semantic_contrastive(source: Sequence[Vector], target: Sequence[Vector], *, 
 
 def koleo(embeddings: Sequence[Vector]) -> float:
     """Sablayrolles et al. 2019, equation 2, of unit vectors; at least 1e-4 apart."""
-    units = [[value / math.sqrt(dot(row, row)) for value in row] for row in embeddings]
-    nearest = [min(math.dist(u, v) for j, v in enumerate(units) if j != i) for i, u in enumerate(units)]
+    units = []
+    for row in embeddings:
+        length = math.sqrt(dot(row, row))
+        units.append([value / length for value in row])
+    nearest = []
+    for i, unit in enumerate(units):
+        others = [other for j, other in enumerate(units) if j != i]
+        nearest.append(min(math.dist(unit, other) for other in others))
     return -sum(math.log(max(distance, 1e-4)) for distance in nearest) / len(units)
 
 
@@ -98,7 +106,8 @@ def language_contrastive(
     source: Sequence[Vector], target: Sequence[Vector], others: Sequence[Vector] | None = None
 ) -> float:
     """Hu et al. 2023, equation 3, as a mean over pairs, over other sentences and over the two logarithms."""
-    sentences, size = [*source, *target, *(others or [])], len(source)
+    sentences = [*source, *target, *(others or [])]
+    size = len(source)
     logs = []
     for i in range(size):
         for k in range(len(sentences)):
@@ -121,17 +130,19 @@ def siamese_contrastive(
     source: Sequence[Vector], target: Sequence[Vector], *, margin: float, distance: str, negatives: str
 ) -> float:
     """mBERT-SF, equation 2, with the negatives of table 13; as many negative terms as positive ones."""
-    size, terms = len(source), []
+    size = len(source)
+    terms = []
     for i in range(size):
         terms.append(distance_between(source[i], target[i], distance) ** 2 / 2)
-        if negatives == "none":
+        if negatives == "none":  # table 9: only parallel pairs
             continue
-        apart = [distance_between(source[i], target[j], distance) for j in range(size) if j != i]
-        hinges = [max(0.0, margin - d) ** 2 / 2 for d in apart]
-        if negatives == "none":  # table 9: parallel pairs alone
-            continue
-        choose = {"worst": max(apart), "hardest": min(apart)}
-        terms.append(sum(hinges) / len(hinges) if negatives == "average" else hinges[apart.index(choose[negatives])])
+        distances = [distance_between(source[i], target[j], distance) for j in range(size) if j != i]
+        hinges = [max(0.0, margin - d) ** 2 / 2 for d in distances]
+        if negatives == "average":
+            terms.append(sum(hinges) / len(hinges))
+        else:
+            chosen = {"worst": max(distances), "hardest": min(distances)}[negatives]
+            terms.append(hinges[distances.index(chosen)])
     return math.fsum(terms) / len(terms)
 
 
@@ -143,9 +154,10 @@ def word_alignment(
     for to_source, to_target, xs, ys in zip(target_to_source, source_to_target, source_mask, target_mask):
         x = [j for j, kept in enumerate(xs) if kept]
         y = [i for i, kept in enumerate(ys) if kept]
-        traces = [
-            math.fsum(to_source[h][i][j] * to_target[h][j][i] for i in y for j in x) for h in range(len(to_source))
-        ]
+        traces = []
+        for h in range(len(to_source)):
+            products = [to_source[h][i][j] * to_target[h][j][i] for i, j in product(y, x)]
+            traces.append(math.fsum(products))
         losses.append(1 - sum(traces) / len(traces) / min(len(x), len(y)))
     return sum(losses) / len(losses)
 

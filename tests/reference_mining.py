@@ -5,7 +5,8 @@ from typing import get_args
 
 from st_xling.utils.options import Margin, Retrieval
 
-MARGINS, RETRIEVALS = get_args(Margin), get_args(Retrieval)
+MARGINS = get_args(Margin)
+RETRIEVALS = get_args(Retrieval)
 
 
 def cosine(first, second):
@@ -15,7 +16,11 @@ def cosine(first, second):
 
 def best_neighbors(cosines, k):
     """Per row, (cosine, column) of the k highest cosines; the lowest column first among equals."""
-    return [[(-value, j) for value, j in sorted((-value, j) for j, value in enumerate(row))[:k]] for row in cosines]
+    neighbors = []
+    for row in cosines:
+        order = sorted(range(len(row)), key=lambda j: (-row[j], j))
+        neighbors.append([(row[j], j) for j in order[:k]])
+    return neighbors
 
 
 def margin_score(value, source_cosines, target_cosines, k, margin):
@@ -28,33 +33,44 @@ def margin_score(value, source_cosines, target_cosines, k, margin):
     return value / neighborhood if neighborhood >= 1e-6 else -math.inf
 
 
+def cosine_matrix(source, target):
+    """Cosines of all sources (rows) with all targets (columns)."""
+    return [[cosine(s, t) for t in target] for s in source]
+
+
 def mine(source, target, *, k, margin, retrieval):
     """List of (score, source index, target index), best first."""
-    cosines = [[cosine(s, t) for t in target] for s in source]
+    cosines = cosine_matrix(source, target)
     transposed = [list(column) for column in zip(*cosines)]
-    of_source, of_target = best_neighbors(cosines, k), best_neighbors(transposed, k)
+    of_source = best_neighbors(cosines, k)
+    of_target = best_neighbors(transposed, k)
 
     def score(i, j):
         return margin_score(cosines[i][j], [c for c, _ in of_source[i]], [c for c, _ in of_target[j]], k, margin)
 
-    forward, backward = [], []
-    for i, found in enumerate(of_source):
-        value, j = min((-score(i, j), j) for _, j in found)
+    forward = []
+    for i, neighbors in enumerate(of_source):
+        value, j = min((-score(i, j), j) for _, j in neighbors)
         if value < math.inf:
             forward.append((-value, i, j))
-    for j, found in enumerate(of_target):
-        value, i = min((-score(i, j), i) for _, i in found)
+    backward = []
+    for j, neighbors in enumerate(of_target):
+        value, i = min((-score(i, j), i) for _, i in neighbors)
         if value < math.inf:
             backward.append((-value, i, j))
+
     if retrieval == "forward":
         pairs = forward
     elif retrieval == "backward":
         pairs = backward
     elif retrieval == "intersect":
-        pairs = [pair for pair in forward if pair[1:] in {other[1:] for other in backward}]
+        both_ways = {pair[1:] for pair in backward}
+        pairs = [pair for pair in forward if pair[1:] in both_ways]
     else:
         unique = {pair[1:]: pair for pair in forward + backward}
-        pairs, sources, targets = [], set(), set()
+        pairs = []
+        sources = set()
+        targets = set()
         for pair in sorted(unique.values(), key=lambda p: (-p[0], p[1], p[2])):
             if pair[1] not in sources and pair[2] not in targets:
                 pairs.append(pair)
@@ -65,7 +81,7 @@ def mine(source, target, *, k, margin, retrieval):
 
 def score_pairs(source, target, *, k, margin):
     """Margin score of each (i, i)."""
-    cosines = [[cosine(s, t) for t in target] for s in source]
+    cosines = cosine_matrix(source, target)
     scores = []
     for i in range(len(source)):
         of_source = sorted(cosines[i], reverse=True)[:k]
@@ -84,7 +100,8 @@ def f1_at(scores, is_correct, n_gold, threshold):
     kept = [correct for score, correct in zip(scores, is_correct) if score >= threshold]
     if not kept or not sum(kept):
         return 0.0
-    precision, recall = sum(kept) / len(kept), sum(kept) / n_gold
+    precision = sum(kept) / len(kept)
+    recall = sum(kept) / n_gold
     return 2 * precision * recall / (precision + recall)
 
 
