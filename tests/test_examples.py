@@ -50,13 +50,13 @@ SAYS = {
 
 @dataclass(frozen=True)
 class Example:
-    """A command line, and where it stands."""
+    """A command line, and the page or help that shows it."""
 
-    place: str
+    origin: str
     line: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.line}"
+        return f"{self.origin}: {self.line}"
 
     @property
     def words(self) -> list[str]:
@@ -69,10 +69,13 @@ class Example:
 
 
 def page_lines(text: str) -> list[str]:
-    """Those of a page's blocks, and within its text."""
+    """Return the command lines of a page: those in blocks, then those within its text."""
     blocks = re.findall(r"```bash\n(.*?)```", text, flags=re.DOTALL)
     inline = re.findall(r"(?<!`)`(st-xling [^`\s]+ [^`]*)`", text)
-    return [line for block in [*blocks, *inline] for line in command_lines(block)]
+    lines: list[str] = []
+    for block in [*blocks, *inline]:
+        lines += command_lines(block)
+    return lines
 
 
 def excepted(line: str) -> str | None:
@@ -86,15 +89,22 @@ def shorter(words: list[str]) -> list[str]:
     if "--epochs" in words:  # which --max-steps excludes
         start = words.index("--epochs")
         words = words[:start] + words[start + 2 :]
-    added = [word for key, more in SHORTER.items() if key in words for word in more]
+    added: list[str] = []
+    for word, options in SHORTER.items():
+        if word in words:
+            added += options
     return [*words, *added]
 
 
-ALL = [Example(page, line) for page, text in PAGES.items() for line in page_lines(text)]
-ALL += [Example(f"{name} --help", line) for name, command in COMMANDS.items() for line in examples(command.help)]
+ALL: list[Example] = []
+for page, text in PAGES.items():
+    ALL += [Example(page, line) for line in page_lines(text)]
+for name, command in COMMANDS.items():
+    ALL += [Example(f"{name} --help", line) for line in examples(command.help)]
 PIPELINE_STEPS = [Example("st-xling --help", line) for line in examples()]
-# Each line once.
-EXAMPLES = [*{one.line: one for one in ALL if not excepted(one.line) and "--help" not in one.line}.values()]
+# A line that several pages show is run once.
+RUNNABLE = [example for example in ALL if not excepted(example.line) and "--help" not in example.line]
+EXAMPLES = list({example.line: example for example in RUNNABLE}.values())
 
 
 class Workshop:
@@ -105,10 +115,11 @@ class Workshop:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.home = folder / "files", folder / "home"
+        self.folder = folder / "files"
+        self.home = folder / "home"
         self.folder.mkdir()
         write_example_files(self.folder)
-        self.given = {path.name for path in self.folder.iterdir()}
+        self.inputs = {path.name for path in self.folder.iterdir()}
         self.makers: dict[str, Example] = {}
         for example in EXAMPLES:
             for name in example.after("--out", "--json"):
@@ -117,10 +128,11 @@ class Workshop:
         self.begun: set[str] = set()
 
     def needs(self, example: Example) -> list[str]:
-        """What other examples make and this one takes."""
-        own = {*self.given, *example.after("--out", "--json")}
-        named = {word.rpartition("=")[2] for word in example.words} | {*example.words}  # de-en=mined.tsv
-        return [name for name in self.makers if name in named - own]
+        """Return the files that this example reads and other examples write."""
+        words = set(example.words)
+        words |= {word.rpartition("=")[2] for word in example.words}  # de-en=mined.tsv
+        needed = words - self.inputs - set(example.after("--out", "--json"))
+        return [name for name in self.makers if name in needed]
 
     def run(self, example: Example) -> tuple[Path, str]:
         """The folder it ran in, and its stdout."""
@@ -130,9 +142,12 @@ class Workshop:
             needed = self.needs(example)
             for name in needed:
                 self.run(self.makers[name])
-            shared = [name for name in example.after("--out") if self.makers[name].line == example.line]
-            own = not shared or bool(set(shared) & self.given)
-            folder = self.lay_out(example, needed) if own else self.folder
+            # What it writes is shared with the examples that need it, unless it replaces an input of all.
+            shared = {name for name in example.after("--out") if self.makers[name].line == example.line}
+            if shared and not shared & self.inputs:
+                folder = self.folder
+            else:
+                folder = self.lay_out(example, needed)
             self.done[example.line] = folder, self.in_process(folder, shorter(example.words))
         return self.done[example.line]
 
@@ -140,7 +155,7 @@ class Workshop:
         """A folder with the files, and copies of what other examples made."""
         folder = self.folder.with_name(f"example-{len(self.begun)}")
         folder.mkdir()
-        for name in self.given - set(example.after("--out")):
+        for name in self.inputs - set(example.after("--out")):
             (folder / name).symlink_to(self.folder / name)
         for name in needed:
             copy = shutil.copytree if (self.folder / name).is_dir() else shutil.copyfile
@@ -152,8 +167,9 @@ class Workshop:
         with pytest.MonkeyPatch.context() as patch, redirect_stdout(stdout):
             patch.chdir(folder)
             patch.setattr("huggingface_hub.constants.HF_HOME", str(self.home))  # beside it, vectors are cached
-            for name in ("TOKENIZERS_PARALLELISM", "TRANSFORMERS_VERBOSITY", "TRANSFORMERS_NO_ADVISORY_WARNINGS"):
-                patch.setenv(name, "true" if name == "TOKENIZERS_PARALLELISM" else "error")
+            patch.setenv("TOKENIZERS_PARALLELISM", "true")
+            patch.setenv("TRANSFORMERS_VERBOSITY", "error")
+            patch.setenv("TRANSFORMERS_NO_ADVISORY_WARNINGS", "error")
             assert main(words) == 0, f"{shlex.join(words)} failed"
         stdout.flush()
         return stdout.buffer.getvalue().decode("utf-8")
@@ -176,15 +192,16 @@ def test_an_example_runs(example: Example, workshop: Workshop, request: pytest.F
 
 
 def check(example: Example, folder: Path, stdout: str) -> None:
-    """Files are there, and stdout says what the command's should; with ``--out -`` it is the data themselves."""
+    """Check that files are there, and that stdout says what the command's should; with ``--out -`` it is the data."""
     for name in example.after("--out", "--json", "--rejects", "--runs"):
         path = folder / name
-        made = any(path.iterdir()) if path.is_dir() else path.is_file()
-        assert made or name == "-" or "--dry-run" in example.words, f"{name} is missing"
+        written = any(path.iterdir()) if path.is_dir() else path.is_file()
+        assert written or name == "-" or "--dry-run" in example.words, f"{name} is missing"
     if example.words[0] == "train" and "--out" in example.words:
         assert (folder / example.after("--out")[0] / "README.md").is_file()
     if "-" in example.after("--out"):
-        assert all(len(line.split("\t")) > 1 or line.startswith("{") for line in stdout.splitlines()) and stdout
+        assert stdout
+        assert all("\t" in line or line.startswith("{") for line in stdout.splitlines())
     elif {"--dry-run", "--list", "--print", "--print-python"} & {*example.words}:
         assert stdout.strip()
     else:
@@ -195,7 +212,7 @@ def check(example: Example, folder: Path, stdout: str) -> None:
 def test_every_command_has_an_example_and_explains_its_options(name: str) -> None:
     lines = examples(COMMANDS[name].help)
     assert any(line == name or line.startswith(f"{name} ") for line in lines)
-    assert [each.name for each in COMMANDS[name].params if not each.help and each.name != "help"] == []
+    assert [option.name for option in COMMANDS[name].params if not option.help and option.name != "help"] == []
 
 
 def test_exceptions_are_few_and_needed() -> None:

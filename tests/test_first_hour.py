@@ -10,6 +10,7 @@ import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -73,7 +74,9 @@ class FirstHour:
     def precision_and_recall(self, name: str) -> tuple[float, float]:
         """Compare the pairs of a mined file with the gold."""
         header, *rows = (self.folder / name).read_text(encoding="utf-8").splitlines()
-        source, target = header.split("\t").index("source"), header.split("\t").index("target")
+        columns = header.split("\t")
+        source = columns.index("source")
+        target = columns.index("target")
         cells = [row.split("\t") for row in rows]
         mined = {(row[source], row[target]) for row in cells}
         correct = len(mined & self.gold)
@@ -114,7 +117,7 @@ def taught_encoder() -> SentenceTransformer:
         rows = parallel_phrases("de", target, size=size)
         pairs += zip(rows["source"], rows["target"])
     Random(0).shuffle(pairs)
-    texts = [text for pair in pairs for text in pair]
+    texts = [*chain.from_iterable(pairs)]
     encoder = tiny_encoder(texts, vocabulary=2000, hidden_size=96, heads=4, dropout=0.0)
     teach(encoder, pairs, steps=300, batch_size=64)
     return encoder
@@ -131,13 +134,18 @@ def with_e5(tmp_path_factory: pytest.TempPathFactory, real_encoder: str, real_da
     (folder / "tatoeba").mkdir()
     (folder / "tatoeba" / "v1").symlink_to(real_data / "tatoeba")
     corpus = real_data / "mining" / "de-en" / "de-en.test"
-    texts = {}
+    texts = {}  # by sentence id
     for language in ("de", "en"):
-        rows = [row.split("\t") for row in Path(f"{corpus}.{language}").read_text(encoding="utf-8").splitlines()]
+        rows = read_rows(f"{corpus}.{language}")
         texts |= dict(rows)
         lines(folder / f"news.{language}", [text for _, text in rows])
-    gold_rows = [row.split("\t") for row in Path(f"{corpus}.gold").read_text(encoding="utf-8").splitlines()]
-    yield from followed(folder, {(texts[source], texts[target]) for source, target in gold_rows})
+    gold = {(texts[source], texts[target]) for source, target in read_rows(f"{corpus}.gold")}
+    yield from followed(folder, gold)
+
+
+def read_rows(path: str) -> list[list[str]]:
+    """Return the tab-separated cells of each line of a file."""
+    return [line.split("\t") for line in Path(path).read_text(encoding="utf-8").splitlines()]
 
 
 def followed(folder: Path, gold: set[tuple[str, str]]) -> Iterator[FirstHour]:

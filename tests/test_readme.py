@@ -47,8 +47,9 @@ def test_commands_of_results_parse():
     from tests.commands import command_lines, parse
 
     text = (DOCS / "results.md").read_text(encoding="utf-8")
-    lines = [line for block in re.findall(r"```bash\n(.*?)```", text, re.DOTALL) for line in command_lines(block)]
-    commands = [line for line in lines if line.startswith("st-xling ")]
+    commands: list[str] = []
+    for block in re.findall(r"```bash\n(.*?)```", text, re.DOTALL):
+        commands += [line for line in command_lines(block) if line.startswith("st-xling ")]
     assert len(commands) > 10
     for command in commands:
         parse(command)

@@ -31,7 +31,8 @@ def python(*words: Any, cwd: Path, **environment: str) -> str:
 @pytest.mark.slow
 def test_the_wheel_is_complete_and_works(tmp_path: Path) -> None:
     pytest.importorskip("setuptools", minversion="77")  # the first that knows license_expression
-    source, installed = tmp_path / "source", tmp_path / "installed"
+    source = tmp_path / "source"
+    installed = tmp_path / "installed"
     shutil.copytree(ROOT / "st_xling", source / "st_xling", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("setup.cfg", "setup.py", "README.md", "LICENSE"):
         shutil.copyfile(ROOT / name, source / name)
@@ -41,11 +42,14 @@ def test_the_wheel_is_complete_and_works(tmp_path: Path) -> None:
 
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-        about = email.message_from_bytes(archive.read(next(name for name in names if name.endswith("/METADATA"))))
+        (metadata_name,) = [name for name in names if name.endswith("/METADATA")]
+        metadata = email.message_from_bytes(archive.read(metadata_name))
     files = {path.relative_to(source).as_posix() for path in (source / "st_xling").rglob("*") if path.is_file()}
-    assert files - names == set() and {name for name in names if ".dist-info/" not in name} == files
-    assert about["License-Expression"] == "Apache-2.0" and about["Requires-Python"] == ">=3.10"
-    assert about.get_payload(decode=True).strip() == (ROOT / "README.md").read_bytes().strip()
+    assert files - names == set()
+    assert {name for name in names if ".dist-info/" not in name} == files
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Requires-Python"] == ">=3.10"
+    assert metadata.get_payload(decode=True).strip() == (ROOT / "README.md").read_bytes().strip()
     if find_spec("twine"):
         python("-m", "twine", "check", "--strict", wheel, cwd=tmp_path)
 
@@ -53,7 +57,7 @@ def test_the_wheel_is_complete_and_works(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     version = python("-m", "st_xling", "--version", cwd=elsewhere, PYTHONPATH=str(installed))
-    assert version == f"st-xling {about['Version']}\n"
+    assert version == f"st-xling {metadata['Version']}\n"
     public = python("-c", PUBLIC, installed, cwd=elsewhere, PYTHONPATH=str(installed)).split()
     assert {"losses", "mining", "training"} <= set(public)
     recipe = python("-m", "st_xling", "train", "dap", "--print", cwd=elsewhere, PYTHONPATH=str(installed))
