@@ -22,11 +22,15 @@ from sphinx.util.docutils import SphinxDirective  # noqa: E402
 
 from st_xling import __version__  # noqa: E402
 
-project, author, release = "st-xling", "the st-xling contributors", __version__
+project = "st-xling"
+author = "the st-xling contributors"
+release = __version__
 copyright = author
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
-html_theme, html_title = "furo", f"st-xling {release}"
-html_static_path, html_css_files = ["static"], ["tables.css"]
+html_theme = "furo"
+html_title = f"st-xling {release}"
+html_static_path = ["static"]
+html_css_files = ["tables.css"]
 smartquotes_action = "De"  # straight quotes, as a shell wants them
 exclude_patterns = ["pictures"]
 nitpicky = True
@@ -45,37 +49,48 @@ napoleon_custom_sections = ["Source", "Requirements", "Inputs", "Relations"]
 
 #: Packages in the order of layers; a name that several list is described where it comes first.
 PACKAGES = [
-    *(
-        "data",
-        "data.phrasebook",
-        "data.retrieval",
-        "models.slim",
-        "models",
-        "losses",
-        "training",
-        "training.cross_lingual_transfer",
-    ),
-    *("mining", "reranking", "evaluation", "metrics", "hub", "reproduce"),
+    "data",
+    "data.phrasebook",
+    "data.retrieval",
+    "models.slim",
+    "models",
+    "losses",
+    "training",
+    "training.cross_lingual_transfer",
+    "mining",
+    "reranking",
+    "evaluation",
+    "metrics",
+    "hub",
+    "reproduce",
 ]
 
 
-def place_of(value: Any, otherwise: tuple[str, str]) -> tuple[str, str]:
-    """Module and name of a class, a function, or a class method, of which every class has its own."""
-    if isinstance(owner := getattr(value, "__self__", None), type):
+def definition_of(value: Any, package: str, name: str) -> tuple[str, str]:
+    """Return module and qualified name of a class, function or class method; else ``package`` and ``name``.
+
+    A class method belongs to the class through which it was read, not to the one that defines it.
+    """
+    owner = getattr(value, "__self__", None)
+    if isinstance(owner, type):
         return owner.__module__, f"{owner.__qualname__}.{value.__name__}"
-    return getattr(value, "__module__", otherwise[0]), getattr(value, "__qualname__", otherwise[1])
+    return getattr(value, "__module__", package), getattr(value, "__qualname__", name)
 
 
 def homes() -> dict[str, tuple[str, Any]]:
-    """``package.name`` of every public name → where it is described, and what it is."""
-    found: dict[str, tuple[str, Any]] = {}
-    described: dict[tuple[str, str], str] = {}
+    """``package.name`` of every public name → the public name under which it is described, and its value."""
+    values: dict[str, tuple[str, Any]] = {}
+    first_names: dict[tuple[str, str], str] = {}
     for package in [f"st_xling.{name}" for name in PACKAGES]:
-        for name in import_module(package).__all__:
-            value = getattr(import_module(package), name)
-            place = (package, name) if get_origin(value) else place_of(value, (package, name))
-            found[f"{package}.{name}"] = described.setdefault(place, f"{package}.{name}"), value
-    return found
+        module = import_module(package)
+        for name in module.__all__:
+            public_name = f"{package}.{name}"
+            value = getattr(module, name)
+            # The attributes of a type's alias are those of the type itself.
+            definition = (package, name) if get_origin(value) else definition_of(value, package, name)
+            home = first_names.setdefault(definition, public_name)
+            values[public_name] = home, value
+    return values
 
 
 HOMES = homes()
@@ -88,9 +103,10 @@ def comment(package: str, name: str) -> str:
     docs = ModuleAnalyzer.for_module(package).find_attr_docs().get(("", name))
     if docs is None:
         tree = ast.parse(Path(str(import_module(package).__file__)).read_text(encoding="utf-8"))
-        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-        modules = [node.module for node in imports if name in [alias.name for alias in node.names]]
-        return comment(str(modules[0]), name) if modules else ""
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
+                return comment(str(node.module), name)
+        return ""
     return " ".join(docs).strip()
 
 
@@ -101,7 +117,8 @@ class Public(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         package = self.arguments[0]
-        elsewhere, lines = [], [f".. automodule:: {package}", "   :no-members:", ""]
+        elsewhere = []
+        lines = [f".. automodule:: {package}", "   :no-members:", ""]
         for name in import_module(package).__all__:
             full = f"{package}.{name}"
             home, value = HOMES.get(full, (full, None))
@@ -125,9 +142,9 @@ def leave_out(app: Sphinx, what: str, name: str, value: Any, skip: bool, options
     return True if str(getattr(value, "__doc__", "")).startswith("Alias for field number") else None
 
 
-def exists(target: str, places: list[str]) -> Any:
-    """What a name means in the first of some modules or classes that has it, or anywhere."""
-    for name in [*(f"{place}.{target}" for place in places), target]:
+def look_up(target: str, scopes: list[str]) -> Any:
+    """Return the value of a name in the first of some modules or classes that has it, else as a full name."""
+    for name in [*(f"{scope}.{target}" for scope in scopes), target]:
         parts = name.split(".")
         for cut in range(len(parts), 0, -1):
             try:
@@ -140,25 +157,32 @@ def exists(target: str, places: list[str]) -> Any:
     return getattr(builtins, target, None)
 
 
-def places_of(node: Any) -> list[str]:
+def scopes_of(node: Any) -> list[str]:
     """Return the scopes in which a reference is looked up: its class and module, from the inside out."""
-    module, name = node.get("py:module") or "", node.get("py:class") or ""
-    inner: list[str] = []
-    while node is not None and not inner:
-        inner = re.findall(r"docstring of ([\w.]+)", str(node.source))
+    module = node.get("py:module") or ""
+    class_name = node.get("py:class") or ""
+    sources: list[str] = []
+    while node is not None and not sources:
+        sources = re.findall(r"docstring of ([\w.]+)", str(node.source))
         node = node.parent
-    parts = inner[0].split(".") if inner else []
-    places = [".".join(parts[:cut]) for cut in range(len(parts), 1, -1)] + [f"{module}.{name}", module] * bool(module)
-    return [*places, *(getattr(exists(place, []), "__module__", module) for place in places)]
+    scopes = []
+    if sources:
+        parts = sources[0].split(".")
+        scopes += [".".join(parts[:cut]) for cut in range(len(parts), 1, -1)]
+    if module:
+        scopes += [f"{module}.{class_name}", module]
+    # Then the modules that define them, which import what their docstrings mention.
+    return [*scopes, *(getattr(look_up(scope, []), "__module__", module) for scope in scopes)]
 
 
 def resolve(app: Sphinx, env: Any, node: Any, text: nodes.Node) -> nodes.Node | None:
     """What is public under another name becomes a link, what is not public its name; what does not exist fails."""
     if node.get("refdomain") != "py":
         return None
-    value = exists(node["reftarget"], places_of(node))
+    value = look_up(node["reftarget"], scopes_of(node))
     for home, public in HOMES.values():
-        if value is not None and place_of(value, ("", "")) == place_of(public, ("?", "")):
+        # Values without a module are never the same: the defaults differ.
+        if value is not None and definition_of(value, "", "") == definition_of(public, "?", ""):
             target = node.deepcopy()
             target["refspecific"] = False
             return env.domains["py"].resolve_xref(env, node["refdoc"], app.builder, "obj", home, target, text)

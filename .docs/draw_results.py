@@ -18,7 +18,11 @@ from st_xling.evaluation.pictures import save_figure
 
 FOLDER = Path(__file__).parent
 PICTURES = FOLDER.parent / "st_xling" / "docs" / "pictures"
-BLUE, ORANGE, GREY = "#0072b2", "#e69f00", "#777777"  # distinct for the color-blind
+
+# Distinct for the color-blind.
+BLUE = "#0072b2"
+ORANGE = "#e69f00"
+GREY = "#777777"
 
 
 def recorded(name: str) -> Any:
@@ -44,10 +48,12 @@ def grouped_bars(name: str, groups: dict[str, dict[str, list[float]]], *, ylabel
     names = list(next(iter(groups.values())))
     width = 0.8 / len(names)
     for number, (series, color) in enumerate(zip(names, (BLUE, ORANGE, GREY))):
-        places = [place + (number - (len(names) - 1) / 2) * width for place in range(len(groups))]
+        offset = (number - (len(names) - 1) / 2) * width
+        positions = [group + offset for group in range(len(groups))]
         runs = [group[series] for group in groups.values()]
+        means = [mean(values) for values in runs]
         errors = [stdev(values) for values in runs] if len(runs[0]) > 1 else None
-        bars = axes.bar(places, [*map(mean, runs)], width * 0.92, yerr=errors, capsize=2, color=color, label=series)
+        bars = axes.bar(positions, means, width * 0.92, yerr=errors, capsize=2, color=color, label=series)
         axes.bar_label(bars, fmt="%.1f", fontsize=7)
     axes.set_xticks(range(len(groups)), list(groups))
     finish(figure, name, ylabel)
@@ -57,15 +63,22 @@ def over_seeds(
     name: str, table: str, columns: dict[str, str], rows: dict[str, str]
 ) -> dict[str, dict[str, list[float]]]:
     """Return the values over seeds of a reproduced table: label of column → label of row → values."""
-    found = recorded(name)["tables"][table]["rows"]
-    return {label: {name: found[row][column] for name, row in rows.items()} for label, column in columns.items()}
+    values = recorded(name)["tables"][table]["rows"]
+    groups = {}
+    for column_label, column in columns.items():
+        groups[column_label] = {row_label: values[row][column] for row_label, row in rows.items()}
+    return groups
 
 
 def tatoeba(name: str, *ways: str) -> dict[str, float]:
     """Return the accuracy in % by language, the mean of both ways or one of them (``to``, ``from``)."""
     figures = recorded(name)["tatoeba"]
     codes = [match[1] for key in figures if (match := re.fullmatch(r"tatoeba_(\w{3})_to_en_accuracy", key))]
-    return {code: 100 * sum(figures[f"tatoeba_{code}_{way}_en_accuracy"] for way in ways) / len(ways) for code in codes}
+    accuracies = {}
+    for code in codes:
+        values = [figures[f"tatoeba_{code}_{way}_en_accuracy"] for way in ways]
+        accuracies[code] = 100 * sum(values) / len(values)
+    return accuracies
 
 
 def dots(name: str, series: dict[str, dict[str, float]]) -> None:
@@ -74,49 +87,68 @@ def dots(name: str, series: dict[str, dict[str, float]]) -> None:
     codes = sorted(first, key=lambda code: -(first[code] + second[code]))
     figure = Figure(figsize=(6.8, 2.8), layout="constrained")
     axes = figure.add_subplot()
-    for (label, own), (color, marker) in zip(series.items(), ((BLUE, "o"), (ORANGE, "s"))):
-        axes.plot(range(len(codes)), [own[code] for code in codes], marker, color=color, markersize=4, label=label)
+    for (label, accuracies), (color, marker) in zip(series.items(), ((BLUE, "o"), (ORANGE, "s"))):
+        values = [accuracies[code] for code in codes]
+        axes.plot(range(len(codes)), values, marker, color=color, markersize=4, label=label)
     axes.set_xticks(range(len(codes)), codes, rotation=90)
     axes.margins(x=0.02)
     finish(figure, name, "accuracy, %")
 
 
-def main() -> None:
-    dots("tatoeba", {f"{way} English": tatoeba("tatoeba", way) for way in ("to", "from")})
-    dots("fine_tuning", {name: tatoeba(f"e5_small_dap_{name}", "to", "from") for name in ("before", "after")})
-    mined = recorded("mining")["bucc"]
-    pairs = ("de-en", "fr-en", "ru-en", "zh-en")
-    measures = {"precision": "precision", "recall": "recall", "F1": "f1"}
-    scores = {pair: {name: [100 * mined[f"bucc_{pair}_{key}"]] for name, key in measures.items()} for pair in pairs}
-    grouped_bars("mining", scores, ylabel="%")
-    documents = recorded("documents")
-    series = {
-        name: {
-            "st-xling": [100 * one["strict"]["f1"]],
-            "Vecalign, same vectors": [100 * one["vecalign"]["strict"]["f1"]],
+def draw_mining() -> None:
+    figures = recorded("mining")["bucc"]
+    scores = {}
+    for pair in ("de-en", "fr-en", "ru-en", "zh-en"):
+        scores[pair] = {
+            "precision": [100 * figures[f"bucc_{pair}_precision"]],
+            "recall": [100 * figures[f"bucc_{pair}_recall"]],
+            "F1": [100 * figures[f"bucc_{pair}_f1"]],
         }
-        for name, one in documents.items()
-    }
-    grouped_bars("documents_f1", series, ylabel="strict F1, %")
+    grouped_bars("mining", scores, ylabel="%")
+
+
+def draw_documents() -> None:
+    scores = {}
+    for name, figures in recorded("documents").items():
+        scores[name] = {
+            "st-xling": [100 * figures["strict"]["f1"]],
+            "Vecalign, same vectors": [100 * figures["vecalign"]["strict"]["f1"]],
+        }
+    grouped_bars("documents_f1", scores, ylabel="strict F1, %")
+
+
+def draw_heads_first() -> None:
     recipes = {"as it is": "as it is", "tr": "TR", "dap": "DAP"}
     columns = {"to English": "12 languages → en", "from English": "en → 12 languages"}
     trained = over_seeds("dap_heads_first", "1", columns, recipes)
     trained |= over_seeds("dap_heads_first", "3", {"mining, F1": "mean F"}, recipes)
     grouped_bars("dap_heads_first", trained, ylabel="%")
+
+
+def draw_reranking() -> None:
     columns = {"all": "acc@1", "within a language": "acc@1 within a language", "across": "acc@1 across languages"}
     strategies = {"xpr-merged": "XPI + merged", "xpr-mixed": "XPI + mixed"}
     grouped_bars("reranking", over_seeds("xpr_500", "3", columns, strategies), ylabel="acc@1, %")
 
-    retrievers = {
-        name: next(iter(recorded(f"e5_small_ir_{name}")["retrieval"].values())) for name in ("before", "after")
-    }
-    columns = {"MRR@100": "MRR@100", "Recall@100": "Recall@100"}
-    found = {
-        label: {name: [100 * one["figures"]["mean"][key]] for name, one in retrievers.items()}
-        for label, key in columns.items()
-    }
-    bias = {name: [100 * one["language_bias"]["own_share"]] for name, one in retrievers.items()}
-    grouped_bars("retrieval", found | {"in the query's language": bias}, ylabel="%")
+
+def draw_retrieval() -> None:
+    scores: dict[str, dict[str, list[float]]] = {"MRR@100": {}, "Recall@100": {}, "in the query's language": {}}
+    for name in ("before", "after"):
+        (results,) = recorded(f"e5_small_ir_{name}")["retrieval"].values()
+        for metric in ("MRR@100", "Recall@100"):
+            scores[metric][name] = [100 * results["figures"]["mean"][metric]]
+        scores["in the query's language"][name] = [100 * results["language_bias"]["own_share"]]
+    grouped_bars("retrieval", scores, ylabel="%")
+
+
+def main() -> None:
+    dots("tatoeba", {f"{way} English": tatoeba("tatoeba", way) for way in ("to", "from")})
+    dots("fine_tuning", {name: tatoeba(f"e5_small_dap_{name}", "to", "from") for name in ("before", "after")})
+    draw_mining()
+    draw_documents()
+    draw_heads_first()
+    draw_reranking()
+    draw_retrieval()
 
 
 if __name__ == "__main__":

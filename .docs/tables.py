@@ -29,8 +29,10 @@ COMMON = ("name", "summary", "arguments")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    cells = [[str(cell).replace("|", r"\|").replace("\n", " ") for cell in row] for row in rows]
-    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *cells])
+    lines = [head, ["---"] * len(head)]
+    for row in rows:
+        lines.append([str(cell).replace("|", r"\|").replace("\n", " ") for cell in row])
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def code(value: Any) -> str:
@@ -38,7 +40,7 @@ def code(value: Any) -> str:
 
 
 def prose(text: str) -> str:
-    """Of a docstring: roles and double backticks as Markdown has code."""
+    """Return the text of a docstring with its roles and double backticks as Markdown's code."""
     text = re.sub(r":\w+:`~?(?:[\w.]+\.)?([^`]+)`", r"`\1`", " ".join(text.split()))
     return text.replace("``", "`")
 
@@ -48,10 +50,14 @@ def first(owner: Any) -> str:
 
 
 def explained(owner: type) -> dict[str, str]:
-    """What a docstring's ``Attributes:`` say."""
+    """Return the descriptions of a docstring's ``Attributes:``, by name."""
     text = (inspect.getdoc(owner) or "").partition("Attributes:\n")[2].split("\n\n")[0]
     entries = re.findall(r"(?ms)^    (\w[\w, ]*): (.*?)(?=^    \w|\Z)", text)
-    return {name: prose(what) for names, what in entries for name in names.split(", ")}
+    texts = {}
+    for names, description in entries:
+        for name in names.split(", "):
+            texts[name] = prose(description)
+    return texts
 
 
 def default(entry: dataclasses.Field[Any]) -> str:
@@ -60,13 +66,15 @@ def default(entry: dataclasses.Field[Any]) -> str:
 
 def keys(kind: type, prefix: str = "") -> Iterator[list[str]]:
     """Key, default and meaning of a recipe's fields, sections opened."""
-    hints, texts = get_type_hints(kind), explained(kind)
+    hints = get_type_hints(kind)
+    texts = explained(kind)
     for entry in dataclasses.fields(kind):
-        part, name = hints[entry.name], f"{prefix}{entry.name}"
+        section = hints[entry.name]
+        name = f"{prefix}{entry.name}"
         if entry.name in COMMON and not prefix:
             continue
-        if dataclasses.is_dataclass(part) and part is not RankingLoss:  # which has a name and options of its own
-            yield from keys(part, f"{name}.")  # type: ignore[arg-type]
+        if dataclasses.is_dataclass(section) and section is not RankingLoss:  # one key: its name and options
+            yield from keys(section, f"{name}.")  # type: ignore[arg-type]
         else:
             meaning = texts.get(entry.name) or (first(kind) if prefix else "")
             yield [code(name), default(entry), meaning]
@@ -77,9 +85,8 @@ def training(names: Sequence[str]) -> str:
     for kind in (OptimizationArguments, SharedArguments, EncoderArguments):
         texts |= explained(kind)
     fields = {entry.name: entry for entry in dataclasses.fields(EncoderArguments)}
-    return table(
-        ["argument", "default", "meaning"], [[code(name), default(fields[name]), texts.get(name, "")] for name in names]
-    )
+    rows = [[code(name), default(fields[name]), texts.get(name, "")] for name in names]
+    return table(["argument", "default", "meaning"], rows)
 
 
 def recipe_files() -> dict[str, str]:
@@ -88,27 +95,33 @@ def recipe_files() -> dict[str, str]:
 
 
 def recipes() -> str:
-    kinds = {name: kind for kind in ("encoder", "retriever", "adapter", "cross-encoder") for name in recipe_names(kind)}
-    summary = {name: yaml.safe_load(text).get("summary", "") for name, text in recipe_files().items()}
-    return table(["name", "trains", "what"], [[code(name), kind, summary[name]] for name, kind in kinds.items()])
+    summaries = {name: yaml.safe_load(text).get("summary", "") for name, text in recipe_files().items()}
+    rows = []
+    for kind in ("encoder", "retriever", "adapter", "cross-encoder"):
+        rows += [[code(name), kind, summaries[name]] for name in recipe_names(kind)]
+    return table(["name", "trains", "what"], rows)
 
 
 def objectives() -> str:
-    rows = [
-        [code(name), first(each.loss), ", ".join(map(code, each.option_types()))] for name, each in OBJECTIVES.items()
-    ]
+    rows = []
+    for name, objective in OBJECTIVES.items():
+        options = ", ".join(map(code, objective.option_types()))
+        rows.append([code(name), first(objective.loss), options])
     return table(["name", "what", "options"], rows)
 
 
 def data_options() -> str:
     rows = [["files and data sets", *option] for option in spec.OPTIONS.items()]
     rows += [["phrasebook", *option] for option in spec.PHRASEBOOK_OPTIONS.items()]
-    return table(["of", "option", "takes"], [[of, code(name), option.example] for of, name, option in rows])
+    cells = [[owner, code(name), option.example] for owner, name, option in rows]
+    return table(["of", "option", "takes"], cells)
 
 
 def leaves(group: Any = None, name: str = "st-xling") -> Iterator[tuple[str, Any]]:
     """Yield each command with its whole name."""
-    for word, command in (typer.main.get_command(load_app()) if group is None else group).commands.items():
+    if group is None:
+        group = typer.main.get_command(load_app())
+    for word, command in group.commands.items():
         if hasattr(command, "commands"):
             yield from leaves(command, f"{name} {word}")
         else:
@@ -117,12 +130,11 @@ def leaves(group: Any = None, name: str = "st-xling") -> Iterator[tuple[str, Any
 
 def data_by_command() -> str:
     """List the options whose metavar is ``SPEC``, ``EVAL`` or ``XX=…``."""
-    rows = [
-        [code(name), code(option.opts[-1]), helped(option)]
-        for name, command in leaves()
-        for option in command.params
-        if re.match(r"SPEC|EVAL|XX=", str(option.metavar))
-    ]
+    rows = []
+    for name, command in leaves():
+        for option in command.params:
+            if re.match(r"SPEC|EVAL|XX=", str(option.metavar)):
+                rows.append([code(name), code(option.opts[-1]), helped(option)])
     return table(["command", "option", "what it reads"], rows)
 
 
@@ -134,14 +146,17 @@ def command_text(name: str, command: Any) -> str:
     """Description, options and examples."""
     rows = []
     for option in command.params:
-        flags_of = [flag for flag in option.opts if flag.startswith("-")]
-        value = option.metavar or ""
-        rows.append([code(" ".join([", ".join(flags_of), value]).strip() or option.name), helped(option)])
-    parts = [
-        f"```text\n{part.removeprefix(chr(8)).strip(chr(10))}\n```" if part.startswith("\b") else flags(prose(part))
-        for part in command.help.replace("\\[", "[").split("\n\n")
-    ]
-    return "\n\n".join([f"## {name}", *parts, table(["option", "what"], rows)])
+        names = ", ".join(flag for flag in option.opts if flag.startswith("-"))
+        usage = f"{names} {option.metavar or ''}".strip() or option.name
+        rows.append([code(usage), helped(option)])
+    paragraphs = []
+    for paragraph in command.help.replace("\\[", "[").split("\n\n"):
+        if paragraph.startswith("\b"):  # Click's mark of a paragraph that is not wrapped
+            text = paragraph.removeprefix("\b").strip("\n")
+            paragraphs.append(f"```text\n{text}\n```")
+        else:
+            paragraphs.append(flags(prose(paragraph)))
+    return "\n\n".join([f"## {name}", *paragraphs, table(["option", "what"], rows)])
 
 
 def helped(option: Any) -> str:
@@ -150,14 +165,14 @@ def helped(option: Any) -> str:
 
 def flags(text: str) -> str:
     """Options in a sentence as code: elsewhere two hyphens become a dash."""
-    return re.sub(r"(?<![\w`-])--\w[\w-]*", lambda found: code(found[0]), text)
+    return re.sub(r"(?<![\w`-])--\w[\w-]*", lambda match: code(match[0]), text)
 
 
 def filter_table() -> str:
-    rows = [
-        [code(name), first(each.check), "" if each.limit is None else code(f"{each.limit:g}")]
-        for name, each in FILTERS.items()
-    ]
+    rows = []
+    for name, entry in FILTERS.items():
+        limit = "" if entry.limit is None else code(f"{entry.limit:g}")
+        rows.append([code(name), first(entry.check), limit])
     return table(["reason", "what it does", "default limit"], rows)
 
 
@@ -168,14 +183,15 @@ def tables() -> dict[str, str]:
         "adapter": AdapterRecipe,
         "cross-encoder": CrossEncoderRecipe,
     }
+    recipe_keys = []
+    for name, kind in kinds.items():
+        recipe_keys += [[name, *row] for row in keys(kind)]
     names = [entry.name for entry in dataclasses.fields(EncoderArguments)]
     of_st = {entry.name for entry in dataclasses.fields(BaseTrainingArguments)}
     return {
         "commands": commands(),
         "recipes": recipes(),
-        "recipe_keys": table(
-            ["of", "key", "default", "meaning"], [[of, *row] for of, kind in kinds.items() for row in keys(kind)]
-        ),
+        "recipe_keys": table(["of", "key", "default", "meaning"], recipe_keys),
         "training_of_st": training([name for name in names if name in of_st]),
         "training_of_ours": training([name for name in names if name not in of_st]),
         "objectives": objectives(),
