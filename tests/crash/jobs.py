@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -95,15 +96,22 @@ def write_inputs(folder: Path) -> None:
     json_lines(folder / "p.jsonl", [{"id": f"p{row}", "text": target} for row, (_, target) in enumerate(pairs[:4])])
     for side, language in enumerate(("de", "en")):
         texts = [pair[side] for pair in pairs[:16]]
-        rows = [f"{one}\t{one}\t1\n{one}\t{other}\t0" for one, other in zip(texts, texts[1:] + texts[:1])]
-        lines(folder / f"l.{language}.tsv", ["query\tpassage\tlabel", *rows])
+        rows = ["query\tpassage\tlabel"]
+        for text, next_text in zip(texts, texts[1:] + texts[:1]):
+            rows += [f"{text}\t{text}\t1", f"{text}\t{next_text}\t0"]
+        lines(folder / f"l.{language}.tsv", rows)
     write_set(folder, "pawsx")
     write_encoder(folder / "bert")
-    texts = [text for pair in pairs for text in pair]
+    texts = [*chain.from_iterable(pairs)]
     others = parallel_phrases("fr", "vi", size=32)  # words that `slim` removes
     model = tiny_encoder(
         [*texts, *others["source"], *others["target"]],
-        **{"vocabulary": 500, "layers": 1, "hidden_size": 16, "heads": 2, "max_length": 24, "dropout": 0.0},
+        vocabulary=500,
+        layers=1,
+        hidden_size=16,
+        heads=2,
+        max_length=24,
+        dropout=0.0,
     )
     model.save_pretrained(str(folder / "enc"))
     tiny_cross_encoder(texts).save_pretrained(str(folder / "ce"))
@@ -125,52 +133,60 @@ def succeed(words: str, folder: Path) -> None:
 
 
 NUMBER = re.compile(r"-?\d+\.\d+(e-?\d+)?")
-OWN = {"seconds", "train_runtime", "train_samples_per_second", "train_steps_per_second"}
-OWN |= {"train_loss", "encoded", "command", "peak_memory"}
-"""Fields of JSON files that are of one process: its time, memory and words, its own steps' mean, what it embedded."""
+RUN_FIELDS = {"seconds", "train_runtime", "train_samples_per_second", "train_steps_per_second"}
+RUN_FIELDS |= {"train_loss", "encoded", "command", "peak_memory"}
+"""Fields of JSON files that differ from process to process: time, memory, command, mean loss of its steps, and how
+many texts it embedded."""
 
 
 def contents(folder: Path, job: Job) -> dict[str, Any]:
     """Name → content of each file and folder; of training, weights and logs are compared, and all names."""
-    found: dict[str, Any] = {}
+    content_by_name: dict[str, Any] = {}
     for path in sorted(folder.rglob("*")):
         if path.name == LOCK or any(map(TEMPORARY.fullmatch, path.parts)):
             continue
-        read = path.is_file() and (not job.trains or path.suffix == ".safetensors" or path.name == "log.jsonl")
-        found[str(path.relative_to(folder))] = _content(path) if read else None
-    return found
+        is_compared = not job.trains or path.suffix == ".safetensors" or path.name == "log.jsonl"
+        content = _read_content(path) if path.is_file() and is_compared else None
+        content_by_name[str(path.relative_to(folder))] = content
+    return content_by_name
 
 
-def _content(path: Path) -> Any:
+def _read_content(path: Path) -> Any:
     data = path.read_bytes()
     try:
         if path.suffix == ".safetensors":
             return load(data)
         text = data.decode("utf-8")
         if path.suffix in (".json", ".jsonl"):
-            parts = [text] if path.suffix == ".json" else text.splitlines()
-            return [_without_own(json.loads(part)) for part in parts]
+            documents = [text] if path.suffix == ".json" else text.splitlines()
+            return [_remove_run_fields(json.loads(document)) for document in documents]
     except (ValueError, SafetensorError):  # damaged, or no text
         return data
-    kept = [line for line in text.splitlines() if not line.startswith(("| time", "| memory"))]  # of a card
-    return [[float(cell) if NUMBER.fullmatch(cell) else cell for cell in line.split("\t")] for line in kept]
+    rows: list[list[str | float]] = []
+    for line in text.splitlines():
+        if not line.startswith(("| time", "| memory")):  # of a card
+            rows.append([float(cell) if NUMBER.fullmatch(cell) else cell for cell in line.split("\t")])
+    return rows
 
 
-def _without_own(value: Any) -> Any:
+def _remove_run_fields(value: Any) -> Any:
+    """Return a JSON value without :data:`RUN_FIELDS`, at any depth."""
     if isinstance(value, dict):
-        return {key: _without_own(part) for key, part in value.items() if key not in OWN}
-    return [_without_own(part) for part in value] if isinstance(value, list) else value
+        return {key: _remove_run_fields(field) for key, field in value.items() if key not in RUN_FIELDS}
+    if isinstance(value, list):
+        return [_remove_run_fields(item) for item in value]
+    return value
 
 
-def equal(left: Any, right: Any) -> bool:
+def equal(actual: Any, expected: Any) -> bool:
     """Compare contents, numbers to 1e-6."""
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(equal(part, right[key]) for key, part in left.items())
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(equal, left, right))
-    if isinstance(left, (float, np.ndarray)) and isinstance(right, (float, np.ndarray)):
-        return np.shape(left) == np.shape(right) and np.allclose(left, right, rtol=0, atol=1e-6)
-    return type(left) is type(right) and left == right
+    if isinstance(actual, dict) and isinstance(expected, dict):
+        return actual.keys() == expected.keys() and all(equal(field, expected[key]) for key, field in actual.items())
+    if isinstance(actual, list) and isinstance(expected, list):
+        return len(actual) == len(expected) and all(map(equal, actual, expected))
+    if isinstance(actual, (float, np.ndarray)) and isinstance(expected, (float, np.ndarray)):
+        return np.shape(actual) == np.shape(expected) and np.allclose(actual, expected, rtol=0, atol=1e-6)
+    return type(actual) is type(expected) and actual == expected
 
 
 #: Steps of a command before which it is killed.
@@ -196,7 +212,8 @@ def run(words: Sequence[str], folder: Path, at: int | None = None) -> tuple[Ende
 
 def spread(steps: Sequence[str]) -> list[int]:
     """Numbers of the first step, of the last, and of some between."""
-    return sorted({1 + round(part * (len(steps) - 1) / (POINTS - 1)) for part in range(POINTS)})
+    distance = len(steps) - 1
+    return sorted({1 + round(point * distance / (POINTS - 1)) for point in range(POINTS)})
 
 
 def _watch(folder: Path, record: Path, at: int | None) -> None:
@@ -205,13 +222,17 @@ def _watch(folder: Path, record: Path, at: int | None) -> None:
     temporary = folder.with_name("tmp")
     temporary.mkdir(exist_ok=True)
     os.environ["TMPDIR"] = str(temporary)
-    journal, number = os.open(record, os.O_WRONLY), 0
+    journal = os.open(record, os.O_WRONLY)
+    number = 0
 
     def hook(event: str, values: tuple[Any, ...]) -> None:
         nonlocal number
-        if event == "os.rename" and (folder / (name := os.fsdecode(values[1]))).is_relative_to(folder):
+        if event != "os.rename":
+            return
+        goal = folder / os.fsdecode(values[1])
+        if goal.is_relative_to(folder):
             number += 1
-            os.write(journal, f"{os.path.relpath(folder / name, folder)}\n".encode())
+            os.write(journal, f"{os.path.relpath(goal, folder)}\n".encode())
             if number == at:
                 os.kill(os.getpid(), signal.SIGKILL)
 
