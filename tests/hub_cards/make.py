@@ -46,7 +46,8 @@ def main() -> None:
 def listed_runs() -> dict[str, list[str]]:
     """Name of each card → the commands that give it, as ``hub_cards/README.md`` has them, in its order."""
     text = (CARDS / "README.md").read_text(encoding="utf-8")
-    return {name: block.splitlines() for name, block in re.findall(r"(?ms)^### (\S+)$.*?^```bash\n(.*?)\n```$", text)}
+    runs = re.findall(r"(?ms)^### (\S+)$.*?^```bash\n(.*?)\n```$", text)
+    return {name: block.splitlines() for name, block in runs}
 
 
 def headline(card: str) -> str:
@@ -99,15 +100,19 @@ def inside(folder: Path) -> Iterator[None]:
 
 def as_committed(name: str, card: str) -> str:
     """A card without time and machine."""
-    head, cost, rest = card.partition("### Cost\n")
-    lines = rest.splitlines(keepends=True)
+    head, heading, tail = card.partition("### Cost\n")
+    head = re.sub(r"(?m)^(\| (?:time, s|memory, GB) \| \|) .*\|$", r"\1 … |", head)
+
+    # The lines that describe the machine become one.
+    lines = tail.splitlines(keepends=True)
     machine = [line for line in lines if re.match(r"\| (accelerators|processor|memory|system) \|", line)]
     if machine:
         lines[lines.index(machine[0])] = "| machine | … |\n"
-    lines = [line for line in lines if line not in machine]
-    head = re.sub(r"^(\| (?:time, s|memory, GB) \| \|) .*\|$", r"\1 … |", head, flags=re.MULTILINE)
-    text = head + cost + re.sub(r"^(\| time[^|]*\|) .*\|$", r"\1 … |", "".join(lines), count=0, flags=re.MULTILINE)
-    return re.sub(r"!\[([^\]]*)\]\(pictures/([^)]*)\)", rf"![\1](pictures/{name}/\2)", text)
+    tail = "".join(line for line in lines if line not in machine)
+    tail = re.sub(r"(?m)^(\| time[^|]*\|) .*\|$", r"\1 … |", tail)
+
+    # The pictures of each card have a folder in ``hub_cards/pictures``.
+    return re.sub(r"!\[([^\]]*)\]\(pictures/([^)]*)\)", rf"![\1](pictures/{name}/\2)", head + heading + tail)
 
 
 def masked(card: str) -> str:
@@ -116,9 +121,11 @@ def masked(card: str) -> str:
     Rows and columns, recipe, commands, data with row counts and fingerprints, leak check, signatures, files, text and
     citations stay as they are.
     """
-    lines, chapter = [], ""
+    lines = []
+    chapter = ""
     for line in card.splitlines():
-        chapter = line if line.startswith(("# ", "## ", "<summary>")) else chapter
+        if line.startswith(("# ", "## ", "<summary>")):
+            chapter = line
         if chapter == "" or line.startswith("| best development"):  # the metadata
             line = re.sub(r"(value|threshold|score \|): ?.*", r"\1 …", line)
         elif chapter.startswith("# "):

@@ -93,7 +93,8 @@ def run_notebook(path: Path, folder: Path, encoder: str | Path | None = None) ->
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
+            cell.outputs = []
+            cell.execution_count = None
     client = NotebookClient(
         notebook,
         kernel_manager_class=ThisPython,
@@ -101,16 +102,18 @@ def run_notebook(path: Path, folder: Path, encoder: str | Path | None = None) ->
         record_timing=False,
         resources={"metadata": {"path": str(folder)}},
     )
-    with tempfile.TemporaryDirectory(prefix="ipython-") as settings:  # none of the user's own
-        cache = {} if encoder is None else {"HF_HUB_CACHE": str(hub_cache(Path(settings) / "hub", encoder))}
-        client.execute(env={**os.environ, **_ENVIRONMENT, **cache, "IPYTHONDIR": settings})
+    with tempfile.TemporaryDirectory(prefix="ipython-") as settings:  # not the user's
+        environment = {**os.environ, **_ENVIRONMENT, "IPYTHONDIR": settings}
+        if encoder is not None:
+            environment["HF_HUB_CACHE"] = str(hub_cache(Path(settings) / "hub", encoder))
+        client.execute(env=environment)
     return notebook
 
 
 def kept_outputs(outputs: list[Any]) -> list[Any]:
-    """Outputs without what differs from run to run or is of no use later: stderr (warnings, progress) and widgets.
+    """Return outputs without what differs from run to run or is of no use later: stderr (warnings, progress), widgets.
 
-    What was printed bit by bit becomes one piece; the terminal of a shell command ends its lines by ``\\r\\n``.
+    Adjacent pieces of stdout are joined; lines of a shell command's terminal, which end in ``\\r\\n``, end in ``\\n``.
     """
     kept: list[Any] = []
     for output in outputs:
@@ -130,10 +133,13 @@ def kept_outputs(outputs: list[Any]) -> list[Any]:
 
 def kinds(outputs: list[Any]) -> list[str]:
     """Of each output that is kept: ``stdout``, or the richest of its forms, such as ``image/png``."""
-    return [
-        output.name if output.output_type == "stream" else _richest(output.get("data", {}))
-        for output in kept_outputs(outputs)
-    ]
+    names = []
+    for output in kept_outputs(outputs):
+        if output.output_type == "stream":
+            names.append(output.name)
+        else:
+            names.append(_richest_form(output.get("data", {})))
+    return names
 
 
 def printed(notebook: Any) -> str:
@@ -149,11 +155,16 @@ def printed(notebook: Any) -> str:
 
 def pictures(notebook: Any) -> list[str]:
     """The PNGs of a notebook, in base64."""
-    data = (output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", []))
-    return [forms["image/png"] for forms in data if "image/png" in forms]
+    images: list[str] = []
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if "image/png" in data:
+                images.append(data["image/png"])
+    return images
 
 
-def _richest(data: Any) -> str:
+def _richest_form(data: Any) -> str:
     return next((form for form in ("image/png", "text/markdown", "text/html") if form in data), "text/plain")
 
 
@@ -161,7 +172,8 @@ def clean(notebook: Any) -> Any:
     """The notebook with the outputs that are kept, and nothing of the machine or the time of the run."""
     notebook.metadata = nbformat.from_dict(METADATA)
     for number, cell in enumerate(notebook.cells):
-        cell.id, cell.metadata = f"cell-{number:02}", nbformat.from_dict({})
+        cell.id = f"cell-{number:02}"
+        cell.metadata = nbformat.from_dict({})
         if cell.cell_type == "code":
             cell.outputs = kept_outputs(cell.outputs)
             for output in cell.outputs:
@@ -171,10 +183,13 @@ def clean(notebook: Any) -> Any:
 
 
 def smaller(png: str) -> str:
-    """The same picture, base64 as before, in a palette of :data:`COLOURS`."""
-    before, after = base64.b64decode(png), io.BytesIO()
-    Image.open(io.BytesIO(before)).convert("RGB").quantize(COLOURS).save(after, format="PNG", optimize=True)
-    return base64.b64encode(min(before, after.getvalue(), key=len)).decode("ascii")
+    """Return a picture, in base64 as before, in a palette of :data:`COLOURS` if that makes it smaller."""
+    before = base64.b64decode(png)
+    image = Image.open(io.BytesIO(before)).convert("RGB").quantize(COLOURS)
+    after = io.BytesIO()
+    image.save(after, format="PNG", optimize=True)
+    smallest = min(before, after.getvalue(), key=len)
+    return base64.b64encode(smallest).decode("ascii")
 
 
 def main(numbers: list[str]) -> None:
