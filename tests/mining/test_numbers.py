@@ -229,6 +229,9 @@ von 1019 bis Juni 1019 = from 1019, 5 weeks
 2 Milliarden 500 Millionen = 2,500,000,000 ≠ 2,600,000,000
 fifty million 200 thousand = 50,200,000 ≠ 50,300,000
 50 million two hundred thousand = 50,200,000 ≠ 60,200,000
+dreiviertel 9 = 8:45 ≠ 8:50
+fifty thousand 200 = 50,200 ≠ 50,300
+am 31.12. = on 31 December at 5
 十三 = thirteen ≠ twelve 14
 五百 = fünfhundert
 """
