@@ -1,7 +1,7 @@
 """Identify the language of a text, by py3langid.
 
-py3langid's model is in its wheel of 5 MB, it needs numpy alone, and it identifies short sentences better than lingua
-(100 to 170 MB) at fifteen times the speed; fastText's models need a download or a second license.
+py3langid has its model in a wheel of 5 MB and depends on numpy alone. It identifies short sentences better than lingua
+(100 to 170 MB), and fifteen times as fast; fastText's models need a download or have another license.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import Any
 
 from st_xling.utils.languages import UNKNOWN, canonical_language
 
-#: Characters of a sentence that are read: a whole long sentence takes twice the time and is identified no better.
+#: Number of characters of a text that py3langid reads: long sentences take twice the time and are identified no better.
 READ_CHARS = 100
 
 #: py3langid's label for text that is no language: numbers, markup, identifiers.
 NO_LANGUAGE = "zxx"
 
-# Sentences by which the language of a text is identified.
-_ENOUGH = 200
+# Maximum number of texts by which their main language is identified.
+_MAX_SAMPLE = 200
 
-# Texts that are remembered: a sentence is in several candidates, most of them near.
-_REMEMBERED = 1 << 15
+# Number of texts whose result is cached: a sentence is in several candidate pairs, most of them close together.
+_CACHE_SIZE = 1 << 15
 
-# Codes that stand for other or for several of py3langid's labels; Norwegian and Serbo-Croatian differ by spelling
-# alone, the others are languages with those that are written almost like them, such as a macrolanguage's members.
+# Languages that py3langid knows by another label, or takes for languages that are written almost alike, such as members
+# of the same macrolanguage: all labels that their texts may get.
 _FAMILIES = {
     "cmn": ("zh", "wuu", "yue"),
     **dict.fromkeys(("ara", "arq", "arz", "ary", "apc", "ajp", "acm", "acq", "ars", "aeb"), ("ar", "ary", "arz")),
@@ -56,9 +56,9 @@ _FAMILIES = {
     **dict.fromkeys(("kok", "knn"), ("gom",)),
 }
 
-# Hebrew points, Arabic vowel signs and the tatweel: the same language is written with and without them.
+# Hebrew points, Arabic vowel signs and the tatweel, with and without which a language is written.
 _POINTS = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u0652\u0670\u06d6-\u06dc]+")
-# Letters with a usual form: ligatures and presentation forms, full and half width, mathematical alphabets.
+# Letters that NFKC replaces: ligatures, presentation forms, full and half width forms, mathematical alphabets.
 _FORMS = re.compile(
     "[\ufb00-\ufb06\ufb13-\ufb17\ufb1d-\ufd3d\ufd50-\ufdff\ufe70-\ufefc\uff21-\uff3a\uff41-\uff5a\uff66-\uffdc"
     "\U0001d400-\U0001d7ff]+"
@@ -66,7 +66,7 @@ _FORMS = re.compile(
 
 
 class LanguageUnknown(ValueError):
-    """py3langid cannot identify this language."""
+    """The language is not one that py3langid can identify."""
 
 
 def likeliest_language(text: str) -> str:
@@ -75,7 +75,7 @@ def likeliest_language(text: str) -> str:
 
 
 def plain_letters(text: str) -> str:
-    """Return a text with its letters in their usual form, without vowel points, as py3langid has learned it.
+    """Return a text with letters in their usual form and without vowel points, as in py3langid's training texts.
 
     Example:
         >>> plain_letters("שָׁלוֹם ＡＢＣ")
@@ -88,27 +88,28 @@ def plain_letters(text: str) -> str:
 
 
 def main_language(texts: Sequence[str], *, share: float = 0.5) -> str:
-    """Return the label of more than a share of some sentences, spread over all; ``und`` if there is none.
+    """Return py3langid's label for most of some texts; ``und`` if no language has more than ``share`` of them.
 
-    Languages of one family (:func:`expected_labels`) count together.
+    Up to 200 texts, at regular intervals, are read. Languages of one family (:func:`expected_labels`) count together.
 
     Example:
         >>> main_language(["Das Buch ist alt.", "Wir haben keine Zeit.", "Sie kauft heute ein Brot."])
         'de'
     """
-    step = 1 + len(texts) // _ENOUGH
+    step = 1 + len(texts) // _MAX_SAMPLE
     labels = [likeliest_language(texts[row]) for row in range(0, len(texts), step)]
     counts = Counter(label for label in labels if label != NO_LANGUAGE)
-    # Not only the most frequent label: Chinese in traditional characters may be taken for Cantonese every other time.
+    # The most frequent label may not be of the largest family: half of traditional Chinese may be taken for Cantonese.
     for label, _ in counts.most_common():
-        if sum(counts[member] for member in expected_labels(label)) > share * len(labels):
+        family_count = sum(counts[member] for member in expected_labels(label))
+        if family_count > share * len(labels):
             return label
     return UNKNOWN
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def expected_odds(text: str, language: str) -> tuple[str, float]:
-    """Return the likeliest language of a text, and how probable the expected one is in comparison, in [0, 1].
+    """Return the likeliest language of a text, and the probability of the expected one relative to it, at most 1.
 
     Raises:
         LanguageUnknown: If py3langid does not know the expected language.
@@ -124,15 +125,16 @@ def expected_odds(text: str, language: str) -> tuple[str, float]:
 
 @cache
 def expected_labels(language: str) -> tuple[str, ...]:
-    """Return py3langid's labels for a language code.
+    """Return the labels of py3langid that texts of a language may get, from any code of the language.
 
     Raises:
-        LanguageUnknown: If it has none.
+        LanguageUnknown: If there are none.
     """
     label_of_code: dict[str, str] = {}
     for label in _identifier().labels:
         label_of_code[label] = label
         label_of_code.setdefault(canonical_language(label), label)
+    # Without script or region: "zh-Hant" is "zh".
     code = language.strip().lower().replace("_", "-").split("-")[0]
     canonical_code = canonical_language(code)
     labels = _FAMILIES.get(canonical_code, ())
