@@ -1,4 +1,4 @@
-"""The texts that encoders are compared by: translation pairs, corpora to mine, a mixed pool of passages."""
+"""Data of a comparison of encoders: translation pairs, corpora to mine, and a mixed pool of passages."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from st_xling.utils.languages import canonical_language, is_code, pair_languages
 from st_xling.utils.signature import sha8
 from st_xling.utils.text import home_path
 
-#: Sizes of the phrasebook's sets: pairs, sentences to mine, gold pairs and passages per language.
+#: Sizes of the phrasebook's data for each language: pairs, sentences to mine, gold pairs among them, and passages.
 PHRASES = {"pairs": 300, "mining": 400, "gold": 60, "passages": 60}
 
 
 class SplitCorpora(NamedTuple):
-    """Corpora of a language pair.
+    """Source and target corpus of a language pair, by split.
 
     Attributes:
-        test: Corpora that are evaluated.
-        train: Corpora that give the threshold.
+        test: Corpora on which mining is evaluated.
+        train: Corpora on which the threshold is chosen.
     """
 
     test: IndexedCorpus
@@ -36,15 +36,15 @@ class SplitCorpora(NamedTuple):
 
 @dataclass(frozen=True)
 class ComparisonData:
-    """The texts of a comparison; each part may be empty.
+    """Data of a comparison; each part may be empty.
 
     Attributes:
-        pairs: Three-letter code → texts of the language, and their English.
-        mining: Language pair → the corpora that are evaluated, and those that give the threshold.
-        pool: Sets whose passages are searched as one.
+        pairs: Three-letter language code → texts in the language, and their English translations.
+        mining: Language pair → its corpora.
+        pool: Retrieval sets whose passages are searched together.
         name: Name of the data, for signatures.
-        missing: Tasks and languages that cannot be compared, with the reasons.
-        seed: Seed of samples and of generated text.
+        missing: Tasks and languages that cannot be compared, each with the reason.
+        seed: Seed for samples and generated text.
     """
 
     pairs: Mapping[str, tuple[list[str], list[str]]] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class ComparisonData:
 
     @cached_property
     def sha8(self) -> dict[str, str]:
-        """Eight hex digits for each part, which change with any text of it."""
+        """Short hash of each part."""
         corpora: list[list[Any]] = []
         for corpus in chain.from_iterable(self.mining.values()):
             gold = [(str(source), str(target)) for source, target in corpus.gold]
@@ -69,11 +69,11 @@ class ComparisonData:
 
     @cached_property
     def repeats(self) -> int | None:
-        """Number of sentences of the pairs that repeat an earlier one, which no search can find; ``None`` for none."""
+        """Number of sentences that equal an earlier one, so that no search can tell them apart; ``None`` for 0."""
         return sum(count_repeats(self.pairs, self.name).values()) or None
 
     def texts(self) -> Iterator[str]:
-        """Iterate over all texts that are embedded, except generated ones."""
+        """Iterate over all texts that are embedded, except those that a task generates."""
         columns: list[Iterable[str]] = [*chain.from_iterable(self.pairs.values())]
         for corpus in chain.from_iterable(self.mining.values()):
             columns += [corpus.source, corpus.target]
@@ -86,18 +86,23 @@ class ComparisonData:
 def load_comparison_data(
     specs: Iterable[str] = (), languages: Sequence[str] | None = None, *, seed: int = 0
 ) -> ComparisonData:
-    """Read the texts that ``--data`` names.
+    """Load the data of a comparison, as ``--data`` names it.
 
     Args:
-        specs: Each a folder of Tatoeba's, BUCC's or XQuAD-R's files; ``xx-en=PATH``; ``xx=DIR`` or ``xx=FILE.json``,
-            passages as ``evaluate retrieval`` takes them; or ``phrasebook:…``. Without any: the test sentences of the
-            phrasebook.
-        languages: Codes or groups, as :func:`~st_xling.evaluation.resolve_languages` takes them; all by default.
-        seed: Seed of samples and of generated text.
+        specs: One or more of the following. Defaults to the test sentences of the phrasebook.
+
+            - a folder with the files of Tatoeba, BUCC or XQuAD-R;
+            - ``xx-en=PATH``: translation pairs;
+            - ``xx=DIR`` or ``xx=FILE.json``: passages and queries, as for ``evaluate retrieval``;
+            - ``phrasebook:…``: generated data.
+        languages: Codes or groups, see :func:`~st_xling.evaluation.resolve_languages`. Defaults to all.
+        seed: Seed for samples and generated text.
+
     Raises:
-        ValueError: No data, a spec of another form; as the readers.
-        FileNotFoundError: Nothing is at a path.
+        ValueError: If there is no data, or a spec or its content is not valid.
+        FileNotFoundError: If a path does not exist.
     """
+    # Pairs and passages are only collected here, to be loaded together below.
     all_specs = list(specs) or ["phrasebook"]
     pair_specs: list[str] = []
     pool_specs: list[str] = []
@@ -106,11 +111,11 @@ def load_comparison_data(
     for spec in all_specs:
         path = home_path(spec)
         if is_phrasebook(spec):
-            phrase_pairs, passages, corpora = _read_phrasebook(spec)
-            pair_specs.append(phrase_pairs)
-            pool_specs += passages
+            pair_spec, passage_specs, corpora = _read_phrasebook(spec)
+            pair_specs.append(pair_spec)
+            pool_specs += passage_specs
             mining |= corpora
-        elif path.is_dir() and any(path.rglob("*-*.gold*")):
+        elif path.is_dir() and any(path.rglob("*-*.gold*")):  # BUCC
             for pair in find_bucc(path):
                 if pair in mining:
                     raise ValueError(f"expected one corpus to mine a pair: got another for {pair} in {spec!r}.")
@@ -120,17 +125,19 @@ def load_comparison_data(
                     missing.append(f"mining {pair}: no training split, which gives the threshold")
         elif files := _find_passage_files(path):
             pool_specs += [f"{code}={file}" for code, file in files]
-        elif len(split_spec(spec).languages) == 1:
+        elif len(split_spec(spec).languages) == 1:  # xx=PATH
             pool_specs.append(spec)
         else:
             pair_specs.append(spec)
 
-    pairs = load_english_pairs(pair_specs)[0] if pair_specs else {}
+    pairs: dict[str, tuple[list[str], list[str]]] = {}
+    if pair_specs:
+        pairs, _ = load_english_pairs(pair_specs)
     pool = load_retrieval_specs(pool_specs) if pool_specs else []
     if languages is not None:
         wanted = {*resolve_languages(languages), "eng"}
         pairs = {code: texts for code, texts in pairs.items() if code in wanted}
-        mining = {pair: corpora for pair, corpora in mining.items() if {*_codes_except_english(pair)} <= wanted}
+        mining = {pair: corpora for pair, corpora in mining.items() if wanted.issuperset(_codes_except_english(pair))}
         pool = _select_pool_languages(pool, wanted)
     if len(pool) == 1:
         missing.append(f"the mixed pool: passages of {pool[0].language} alone; it takes two languages")
@@ -143,7 +150,7 @@ def load_comparison_data(
 
 
 def _find_passage_files(path: Path) -> list[tuple[str, Path]]:
-    """Return the language and the path of each file of a folder that is named by a language, as XQuAD-R's are."""
+    """Return language code and path of the JSON files in a folder that are named by a language, as in XQuAD-R."""
     if not path.is_dir():
         return []
     files = [(file.name.partition(".")[0], file) for file in sorted(path.glob("*.json*"))]
@@ -151,7 +158,7 @@ def _find_passage_files(path: Path) -> list[tuple[str, Path]]:
 
 
 def _select_pool_languages(pool: Sequence[RetrievalSet], wanted: Collection[str]) -> list[RetrievalSet]:
-    """Return the sets whose passages are in wanted languages, with their queries in wanted languages."""
+    """Return the sets with passages in a wanted language, each without its queries in other languages."""
     selected: list[RetrievalSet] = []
     for retrieval_set in pool:
         if canonical_language(retrieval_set.language) in wanted:
@@ -163,12 +170,13 @@ def _select_pool_languages(pool: Sequence[RetrievalSet], wanted: Collection[str]
 
 
 def _codes_except_english(pair: str) -> list[str]:
-    """Return the languages of a pair, without English."""
-    return [code for code in map(canonical_language, filter(None, pair_languages(pair))) if code != "eng"]
+    """Return the three-letter codes of the languages of a pair, without English."""
+    codes = [canonical_language(code) for code in pair_languages(pair) if code]
+    return [code for code in codes if code != "eng"]
 
 
 def english_free(pair: str) -> str:
-    """Name a language pair by its languages that are not English.
+    """Return the name of a language pair without English.
 
     Example:
         >>> english_free("de-en"), english_free("zh-vi")
@@ -178,24 +186,24 @@ def english_free(pair: str) -> str:
 
 
 def _read_phrasebook(spec: str) -> tuple[str, list[str], dict[str, SplitCorpora]]:
-    """Return specs of pairs and passages, and corpora to mine; ``?size=`` counts pairs, and scales the others."""
+    """Return the spec of the pairs, specs of passages, and corpora; ``?size=`` is that of the pairs and scales all."""
     book = parse_spec(spec, {})
     size = book.options.get("size", PHRASES["pairs"])
     seed = book.options.get("seed", 0)
     codes = [code for code in paired_languages(book) if code != "en"]
-    share = min(1.0, size / PHRASES["pairs"])
-    sizes = {name: max(10, round(share * number)) for name, number in PHRASES.items()}
-    languages = ",".join([*codes, "en"])
-    passages = [
-        f"{code}=phrasebook?size={sizes['passages']}&seed={seed}&queries={languages}" for code in [*codes, "en"]
-    ]
-    named = f"phrasebook:{','.join(codes)}"
-    mining = _read_corpora(f"{named}?size={sizes['mining']}&gold={sizes['gold']}&seed={seed}")
-    return f"{named}?size={size}&seed={seed}", passages, mining
+    scale = min(1.0, size / PHRASES["pairs"])
+    sizes = {name: max(10, round(scale * number)) for name, number in PHRASES.items()}
+    phrasebook = f"phrasebook:{','.join(codes)}"
+    pair_spec = f"{phrasebook}?size={size}&seed={seed}"
+    codes_with_english = [*codes, "en"]
+    passage_options = f"size={sizes['passages']}&seed={seed}&queries={','.join(codes_with_english)}"
+    passage_specs = [f"{code}=phrasebook?{passage_options}" for code in codes_with_english]
+    mining = _read_corpora(f"{phrasebook}?size={sizes['mining']}&gold={sizes['gold']}&seed={seed}")
+    return pair_spec, passage_specs, mining
 
 
 def _read_corpora(spec: str | Path, pairs: Sequence[str] | None = None) -> dict[str, SplitCorpora]:
-    """Read the corpora that are evaluated, and those that give the threshold."""
+    """Read the corpora of both splits for each pair; all pairs by default."""
     evaluator = BuccEvaluator.from_spec(spec, pairs)
-    assert evaluator.train is not None
+    assert evaluator.train is not None  # None only if a threshold is given
     return {pair: SplitCorpora(test, evaluator.train[pair]) for pair, test in evaluator.corpora.items()}
