@@ -1,4 +1,4 @@
-r"""Text files, plain or packed: a line ends at ``\n``, ``\r\n`` or ``\r\r\n`` and nowhere else.
+r"""Read text files, plain or compressed: a line ends at ``\n``, ``\r\n`` or ``\r\r\n`` and nowhere else.
 
 Other characters that Unicode calls line breaks (U+2028, U+0085, ``\v``, a lone ``\r``) are text, as in every aligned
 corpus that counts lines with ``wc -l``.
@@ -30,29 +30,29 @@ from st_xling.utils.file_endings import COMPRESSIONS
 #: First columns of a tab-separated file of scored pairs, and the header line by which readers recognize one.
 SCORED_COLUMNS = ("score", "source_id", "target_id", "source", "target")
 
+#: Column, key or property of mined pairs: the lowest score that was kept, nan or null if all pairs were kept.
 THRESHOLD = "threshold"
-"""Column, key or property of mined pairs: the lowest score that was kept, nan or null if all were."""
 
+#: Maximum length of a line. If one is longer, the file is probably not text.
 LONGEST_LINE_BYTES = 1 << 24
-"""A longer line is no sentence; the file is probably not text."""
 
+#: Maximum size of a document that is read into memory as a whole, where it takes several times this size.
 LARGEST_DOCUMENT_BYTES = 1 << 27
-"""A larger document is not read: it would have to be in memory as a whole, and many times its size."""
 
+#: Endings of compressed files. How a file is really compressed is recognized by its first bytes.
 PACKED = tuple(COMPRESSIONS)
-"""Endings of the compressions that are read; what a file is packed with is recognized by its first bytes."""
 
 UTF8_MARK = b"\xef\xbb\xbf"
-# A sentence may begin with a tag, such as <b>: these begin files of corpora.
+# Tags at the beginning of XML and SGML corpora. Other tags, such as <b>, may begin a sentence.
 _XML = re.compile(
     rb"\s*<(?:!--|(?:\?xml|!doctype|html|tmx|srcset|refset|tstset|mteval|cesalign|doc|chapter|url|talkid|tei(?:corpus|\.2)?"
     rb"|xliff|corpus|text|seg|s(?=\s+id=))[\s>])",
     re.IGNORECASE,
 )
-# Characters that are letters or symbols by their category, and show nothing: fillers and variation selectors.
+# Characters whose Unicode category is a letter, mark or symbol, but which are invisible: fillers, variation selectors.
 _FILLERS = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
-_INVISIBLE = ("Cc", "Cf", "Zs", "Zl", "Zp")  # categories of control and format characters, spaces and line breaks
-_HEAD_BYTES = 1 << 20  # of which the number of lines is estimated
+_INVISIBLE = ("Cc", "Cf", "Zs", "Zl", "Zp")  # Unicode categories: control, format, space, line and paragraph separator
+_HEAD_BYTES = 1 << 20  # by which the number of lines is estimated
 _BUFFER_BYTES = 1 << 16
 _ESCAPES = {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}
 _TO_ESCAPE = str.maketrans(_ESCAPES)
@@ -60,10 +60,10 @@ _UNESCAPES = {escaped: plain for plain, escaped in _ESCAPES.items()}
 
 
 class ParallelTextError(ValueError):
-    """Text that cannot be read; the message lists the first 20 faults and their number.
+    """Text that cannot be read. The message gives the number of faults and lists the first 20.
 
     Attributes:
-        faults: All faults, in the order of the file; empty where the file as a whole cannot be read.
+        faults: All faults, in the order of the file; empty if the file as a whole cannot be read.
     """
 
     def __init__(self, message: str, faults: Sequence[Any] = ()) -> None:
@@ -73,16 +73,20 @@ class ParallelTextError(ValueError):
 
 @contextmanager
 def open_bytes(path: str | Path, *, any_encoding: bool = False) -> Iterator[io.BufferedReader]:
-    """Open the bytes of a file, unpacked if it is packed with gzip, xz, bzip2 or Zstandard.
+    """Open a file to read its bytes, decompressed if it is compressed with gzip, xz, bzip2 or Zstandard.
 
-    A file in a zip archive goes by the archive's path and its name there: ``de-en.txt.zip/TED2020.de-en.de``. Of a
-    plain file, ``stream.raw`` is an ``io.FileIO``.
+    A file in a zip archive is named by the path of the archive and its name there, such as
+    ``de-en.txt.zip/TED2020.de-en.de``. If the file is plain, ``stream.raw`` is an ``io.FileIO``.
+
+    Args:
+        path: The file.
+        any_encoding: Whether to accept UTF-16.
 
     Raises:
-        FileNotFoundError: If there is no such file; the message names the nearest one.
-        ValueError: If it is a folder, a pipe or a device.
-        ParallelTextError: For a packed file that is broken or cut off (also while it is read), a name that promises a
-            compression that is not there, a NumPy array, an archive, or UTF-16, unless of ``any_encoding``.
+        FileNotFoundError: If there is no such file; the message gives the most similar name.
+        ValueError: If the path is a folder, a pipe or a device.
+        ParallelTextError: If a compressed file is broken or cut off (which may show only while it is read), is not
+            compressed as its ending says, or is a NumPy array, an archive or UTF-16.
     """
     with _open_unpacked(Path(path)) as (_, stream):
         if stream.peek(6).startswith(b"\x93NUMPY"):
@@ -100,7 +104,7 @@ def open_bytes(path: str | Path, *, any_encoding: bool = False) -> Iterator[io.B
 
 
 def _archive_kind(head: bytes) -> str:
-    """Return the kind of archive that a file begins as; empty for other files."""
+    """Return the kind of archive that begins with some bytes; empty if they begin none."""
     if head[257:262] == b"ustar":
         return "tar"
     return "zip" if head.startswith(b"PK\x03\x04") else ""
@@ -108,7 +112,7 @@ def _archive_kind(head: bytes) -> str:
 
 @contextmanager
 def _open_unpacked(path: Path) -> Iterator[tuple[IO[bytes], io.BufferedReader]]:
-    """Yield a file as it is, or the member of an archive, and its unpacked bytes; faults of these name the file."""
+    """Yield a file (or member of an archive) as it is, and decompressed; name it in errors of decompression."""
     with contextlib.ExitStack() as stack:
         file: IO[bytes]
         unpacked: Any
@@ -136,7 +140,7 @@ def _open_unpacked(path: Path) -> Iterator[tuple[IO[bytes], io.BufferedReader]]:
         try:
             yield file, stream
         except (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
-            if getattr(error, "errno", None) is not None:  # the disk's fault, not that of the bytes
+            if getattr(error, "errno", None) is not None:  # an error of the system, not of the content
                 raise
             raise ParallelTextError(
                 f"{path}: expected a whole packed file, got after {file.tell():,} bytes: {error}; fetch it again"
@@ -144,10 +148,10 @@ def _open_unpacked(path: Path) -> Iterator[tuple[IO[bytes], io.BufferedReader]]:
 
 
 def read_bytes(path: str | Path, *, most: int = LARGEST_DOCUMENT_BYTES) -> bytes:
-    """Read all bytes of a file, unpacked.
+    """Read all bytes of a file, decompressed.
 
     Raises:
-        ParallelTextError: As :func:`open_bytes`, and for more bytes than ``most``.
+        ParallelTextError: If there are more than ``most`` bytes, or as in :func:`open_bytes`.
     """
     with open_bytes(path) as stream:
         content = stream.read(most + 1)
@@ -160,12 +164,13 @@ def read_bytes(path: str | Path, *, most: int = LARGEST_DOCUMENT_BYTES) -> bytes
 
 
 def raw_lines(path: str | Path) -> Iterator[bytes]:
-    """Yield every line without its end, as :func:`line_text` returns it.
+    """Yield the bytes of every line without its end, see :func:`line_text`.
 
     Args:
-        path: A text file, plain or packed.
+        path: A text file, plain or compressed.
+
     Raises:
-        ParallelTextError: As :func:`open_bytes` and :func:`check_head`, and for a line of more than 16 MiB.
+        ParallelTextError: If a line has more than 16 MiB, or as in :func:`open_bytes` and :func:`check_head`.
     """
     with open_bytes(path) as stream:
         check_head(path, stream.peek())
@@ -177,7 +182,7 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
 
 
 def line_too_long(path: str | Path, number: int) -> ParallelTextError:
-    """Return the error for a line that is no sentence."""
+    """Return the error for a line of more than :data:`LONGEST_LINE_BYTES`."""
     return ParallelTextError(
         f"{path}:{number}: expected a sentence a line, got a line of more than {LONGEST_LINE_BYTES:,} bytes; is this "
         "text?"
@@ -185,12 +190,12 @@ def line_too_long(path: str | Path, number: int) -> ParallelTextError:
 
 
 def line_text(line: bytes) -> bytes:
-    """Return a line without its end, and without a byte order mark before it, as where files were joined."""
+    """Return a line without its end, and without a byte order mark, which any line may have if files were joined."""
     return line.removesuffix(b"\n").rstrip(b"\r").removeprefix(UTF8_MARK)
 
 
 def check_head(path: str | Path, head: bytes) -> None:
-    r"""Raise ``ParallelTextError`` if a file begins as XML, or its lines end only in ``\r``."""
+    r"""Raise ``ParallelTextError`` if the beginning of a file looks like XML, or its lines end in a lone ``\r``."""
     has_line_feed = b"\n" in head.rstrip(b"\n")
     if not has_line_feed and head.count(b"\r") > 1:
         raise ParallelTextError(
@@ -204,7 +209,7 @@ def check_head(path: str | Path, head: bytes) -> None:
 
 
 def decode_line(line: bytes) -> tuple[str | None, str]:
-    """Return the text of a line of :func:`raw_lines`, and ``""``; for bytes that are not UTF-8 ``None``, and the fault.
+    """Decode a line of :func:`raw_lines`; return its text and ``""``, or ``None`` and the fault if it is not UTF-8.
 
     Example:
         >>> decode_line(b"caf\\xe9")
@@ -217,7 +222,7 @@ def decode_line(line: bytes) -> tuple[str | None, str]:
 
 
 def is_blank(text: str) -> bool:
-    """Return whether a text has no visible character: only white space, format characters and fillers.
+    """Return whether a text has no visible character, only white space, control and format characters, and fillers.
 
     Example:
         >>> is_blank(" \u200b\u00ad\u2060"), is_blank("-")
@@ -226,25 +231,25 @@ def is_blank(text: str) -> bool:
     stripped = text.strip()
     if not stripped:
         return True
-    # Nearly all texts begin with a letter or number, so that only the others are looked at letter by letter.
+    # For speed: nearly all texts begin with a letter or number, and need no further look.
     if stripped[0].isalnum() and stripped[0] not in _FILLERS:
         return False
     return all(unicodedata.category(letter) in _INVISIBLE or letter in _FILLERS for letter in text)
 
 
 def is_scored_header(cells: Sequence[str]) -> bool:
-    """Return whether the cells of a first line are the header of a file of scored pairs, whose cells are escaped."""
+    """Return whether cells are the header of a file of scored pairs, in which all cells are escaped."""
     return tuple(cells[: len(SCORED_COLUMNS)]) == SCORED_COLUMNS
 
 
 def escape_cell(text: str) -> str:
-    r"""Write a backslash, tab, line feed or carriage return as ``\\``, ``\t``, ``\n`` or ``\r``.
+    r"""Escape each backslash, tab, line feed and carriage return as ``\\``, ``\t``, ``\n`` and ``\r``.
 
     Example:
         >>> print(escape_cell("one\ttwo"))
         one\ttwo
     """
-    # Nearly no text has any of them, and a search is ten times faster than a translation.
+    # Nearly no text has any of these, and a search is ten times as fast as a translation.
     return text.translate(_TO_ESCAPE) if re.search(r"[\\\t\n\r]", text) else text
 
 
@@ -268,11 +273,11 @@ def unescape_cell(cell: str) -> str:
 
 
 def estimate_lines(path: str | Path) -> int:
-    """Estimate the lines of a file by its first megabyte; exact if it is no longer than that."""
+    """Estimate the number of lines of a file by its first MiB; exact for shorter files."""
     path = Path(path)
     with _open_unpacked(path) as (file, stream):
         head = stream.read(_HEAD_BYTES)
-        bytes_read = file.tell()  # of the packed file
+        bytes_read = file.tell()  # before decompression, as is the size below
     lines = head.count(b"\n")
     if not head.endswith(b"\n"):
         lines += 1
@@ -288,16 +293,16 @@ def estimate_lines(path: str | Path) -> int:
 
 
 def file_ending(path: str | Path) -> str:
-    """Return the last suffix, with the one before it where the last is that of a packed file; in lower case.
+    """Return the last suffix of a file in lower case; with the one before it if the last is that of a compression.
 
     Example:
         >>> file_ending("corpus.v2.TSV.gz"), file_ending("corpus.de")
         ('.tsv.gz', '.de')
     """
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    is_packed = bool(suffixes) and suffixes[-1] in PACKED
-    count = 2 if is_packed else 1
-    return "".join(suffixes[-count:])
+    is_compressed = bool(suffixes) and suffixes[-1] in PACKED
+    n_suffixes = 2 if is_compressed else 1
+    return "".join(suffixes[-n_suffixes:])
 
 
 def unpacked_name(path: str | Path) -> str:
@@ -317,12 +322,12 @@ def unpacked_ending(path: str | Path) -> str:
 
 
 def home_path(path: str | Path) -> Path:
-    """Return a path with ``~`` as the home folder; ``~x`` is a name if there is no such user."""
+    """Expand ``~`` and ``~user`` to the home folder; the path is unchanged if there is no such user."""
     return Path(os.path.expanduser(path))  # noqa: PTH111
 
 
 def plain_or_packed(path: Path) -> Path:
-    """Return ``path`` itself, or where there is no such file, the packed one next to it, such as ``path.gz``."""
+    """Return ``path``, or the compressed file next to it, such as ``path.gz``, if only that exists."""
     if path.is_file():
         return path
     for ending in PACKED:
@@ -333,7 +338,7 @@ def plain_or_packed(path: Path) -> Path:
 
 
 def describe_missing(path: str | Path) -> str:
-    """Return a message that ``path`` is missing, with the nearest name in its folder."""
+    """Return the message that a file is missing, with the most similar name in its folder."""
     path = Path(path)
     folder = path.parent
     if not folder.is_dir():
@@ -348,7 +353,7 @@ def archive_names(path: str | Path) -> list[str]:
     """Return the names of the files in a zip archive.
 
     Raises:
-        ParallelTextError: If it is no archive, or one whose names lead out of it.
+        ParallelTextError: If it is not an archive, or an entry leads out of it, is a link or has a password.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -361,12 +366,12 @@ def archive_names(path: str | Path) -> list[str]:
 
 
 def _check_entry(entry: zipfile.ZipInfo, archive: str | Path) -> None:
-    """Raise ``ParallelTextError`` for an entry that would lead out of its archive, or cannot be read.
+    """Raise ``ParallelTextError`` for an entry that leads out of its archive, is a link, or has a password.
 
-    A name such as ``/home/me/notes.de`` or ``../notes.de``, joined to the path of the archive, is a file of this
-    machine, which would be read in place of the entry, and which ``push`` would publish.
+    The path of an archive, joined with a name such as ``/home/me/notes.de`` or ``../notes.de``, is another file of the
+    user, which would be read instead of the entry, and which ``push`` would publish.
     """
-    # Only the tools of Windows divide folders by a backslash; a name that is absolute for either system is refused.
+    # Names that are absolute, or lead up, are refused both as names of POSIX and of Windows, with its backslashes.
     posix = PurePosixPath(entry.filename)
     windows = PureWindowsPath(entry.filename)
     is_absolute = posix.is_absolute() or bool(windows.anchor)
@@ -379,12 +384,12 @@ def _check_entry(entry: zipfile.ZipInfo, archive: str | Path) -> None:
         raise ParallelTextError(
             f"{archive}: expected files, got the link {entry.filename!r}; replace it by the file that it stands for"
         )
-    if entry.flag_bits & 0x1:
+    if entry.flag_bits & 0x1:  # encrypted
         raise ParallelTextError(f"{archive}: expected files without a password, got {entry.filename!r}; unpack it")
 
 
 def _find_member(archive: zipfile.ZipFile, path: Path) -> zipfile.ZipInfo:
-    """Return the archive's entry of a path that leads into it, also where it is stored as ``./NAME``."""
+    """Return the entry of an archive that a path leads to, even if it is stored as ``./NAME``."""
     inner = PurePosixPath(path.relative_to(str(archive.filename)))
     for entry in archive.infolist():
         if PurePosixPath(entry.filename) == inner:
@@ -394,7 +399,7 @@ def _find_member(archive: zipfile.ZipFile, path: Path) -> zipfile.ZipInfo:
 
 
 def _find_archive(path: Path) -> Path | None:
-    """Return the zip archive that a path leads into; ``None`` for a path that leads into none."""
+    """Return the zip archive that a path leads into, if any."""
     for folder in path.parents:
         if folder.suffix.lower() == ".zip" and folder.is_file():
             return folder
@@ -402,7 +407,7 @@ def _find_archive(path: Path) -> Path | None:
 
 
 def _unpack(path: Path, file: io.BufferedReader) -> Any:
-    """Return a stream that unpacks a file by what its first bytes show; the file itself if it is not packed."""
+    """Return a stream that decompresses a file, as its first bytes show; the file itself if it is not compressed."""
     head = file.peek(10)[:10]
     for compression in COMPRESSIONS.values():
         if compression.first_bytes.match(head):
