@@ -166,6 +166,7 @@ def centered(
         model: An encoder.
         options: Options of the evaluation.
         languages: Languages of the evaluated text; ``None`` if one is unknown, or several.
+
     Raises:
         ValueError: For a language without a mean, or if there is no text for the means.
     """

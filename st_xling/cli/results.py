@@ -96,6 +96,7 @@ def check_keep(folder: Path, *, publishes: bool = False) -> None:
     Args:
         folder: Folder of the model.
         publishes: Thresholds will be saved as well.
+
     Raises:
         ValueError: If the model is not a local folder, it is not writable, or saved results in it are broken.
     """

@@ -22,8 +22,10 @@ def language_shares(rows: Sequence[float], *, alpha: float | None = None) -> lis
         rows: Rows :math:`n_i` of each language.
         alpha: Exponent in [0, 1], the inverse of a temperature: 1 or ``None`` leaves the data as it is, 0 makes all
             languages equal. Devlin et al. 2019 took 0.7 for multilingual BERT, Conneau et al. 2020 took 0.3 for XLM-R.
+
     Raises:
         ValueError: If ``alpha`` is out of range.
+
     Example:
         >>> language_shares([900, 100], alpha=0.5)
         [0.75, 0.25]
@@ -90,6 +92,7 @@ def arrange(
         lengths: Length of each row of the data set. Windows of 32 batches are sorted by it before they are cut.
         keys: Keys of each row's texts, to keep equal texts apart (see :func:`keep_apart`). *Shape:* ``(rows, columns)``
         drop_last: Drop the last rows if they do not fill a batch.
+
     Returns:
         Batches of ``size`` rows, the last perhaps shorter, and the number of rows that :func:`keep_apart` dropped.
     """

@@ -193,6 +193,7 @@ def iter_lines(path: str | Path, faults: FaultLog) -> Iterator[str | None]:
     Args:
         path: A UTF-8 text file, plain or packed.
         faults: Where lines that are not UTF-8 are noted.
+
     Raises:
         FileNotFoundError: If there is no such file; the message names the nearest one.
         ParallelTextError: If a packed file is broken, or the file is XML, or its lines end only in ``\r``; for a line

@@ -378,6 +378,7 @@ def column_order_warning(names: Sequence[str]) -> str:
 
     Args:
         names: Columns of a data set for training.
+
     Example:
         >>> column_order_warning(["sent_id", "source", "target"]).partition(";")[0]
         'losses read columns in their order: sent_id first, then source'
@@ -405,6 +406,7 @@ def find_layout(rows: Iterator[NumberedRow], where: str, choice: ColumnChoice) -
         rows: The rows of the file, lists of cells or mappings.
         where: The path of the file.
         choice: How they are chosen. With :data:`QUERY_NAMES`, lines without a header may have negatives behind a pair.
+
     Raises:
         ParallelTextError, ValueError: If no columns fit, or the languages are those of the file's name in reverse.
     """
@@ -484,6 +486,7 @@ def layout_of_names(
         where: What is read, for messages.
         choice: How they are chosen.
         named: As :func:`choose_columns`.
+
     Raises:
         ParallelTextError: If none fit.
     """

@@ -118,6 +118,7 @@ def hard_translations(sentences: Sequence[str], *, seed: int = 0, most: int = 4)
     Source:
         Chen et al. 2023, "xsim++: An Improved Proxy to Bitext Mining Performance for Low-Resource Languages",
         section 2.1; lexicon and rules are our own, without models.
+
     Example:
         >>> [(hard.text, hard.kind) for hard in hard_translations(["We are late because of rain."], most=1)]
         [('We are late despite rain.', 'cause')]

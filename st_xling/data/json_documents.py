@@ -25,6 +25,7 @@ def document_rows(path: str | Path) -> Iterator[Any] | None:
 
     Args:
         path: The file, plain or packed.
+
     Raises:
         ParallelTextError: For an object of more than 128 MiB, a row of more than 16 MiB, an array that is not JSON, or
             an object whose values are objects.

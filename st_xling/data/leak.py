@@ -340,8 +340,10 @@ def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False)
             queries are read; a ``.txt`` file (also packed), one sentence a line, or ``xx=FILE``, text of one language;
             or what ``--data`` takes. Of a phrasebook the test split is read where the spec names none.
         skip_bad_lines: Drop faulty lines of pair files, with a warning, instead of raising.
+
     Returns:
         Name → pairs, or sentences of one language. Each side of a BUCC set is one of its own, as are its gold pairs.
+
     Raises:
         ValueError: For a malformed spec, or faulty lines; as ``load_data_specs``, ``read_tatoeba`` and ``read_bucc``.
         FileNotFoundError: If nothing is there.

@@ -106,6 +106,7 @@ def find_source(
         stream: Whether a data set of the Hub is to be streamed.
         paired_names: Names of columns, see :class:`~st_xling.data.columns.ColumnChoice`.
         default_ending: Ending in :data:`~st_xling.data.formats.FORMATS` as which a file of any other ending is read.
+
     Raises:
         FileNotFoundError: If the location is of no kind in :data:`LOCATIONS`.
     """

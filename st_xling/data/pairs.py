@@ -141,6 +141,7 @@ def sample_rows(dataset: Dataset, size: int | None, *, seed: int = 0, where: str
         size: Rows to draw; ``None`` for all. If there are fewer, all are taken, with a warning.
         seed: Seed of the draw; samples of one seed are nested, see :meth:`Sample.places`.
         where: What is sampled, for messages.
+
     Example:
         >>> from datasets import Dataset
         >>> sample_rows(Dataset.from_dict({"source": list("abcdef")}), 3)["source"][:]

@@ -52,9 +52,11 @@ def load_data_specs(
         identify: Warn if a side is in another language than named, and raise if both are swapped: see
             :func:`~st_xling.data.sides.check_sides`.
         every_label: Also load rows whose label is 0, for checks that only look at their texts.
+
     Returns:
         The datasets, or streams, in order, by name: the languages (``de-en``), else the name of the file; ``-2``,
         ``-3`` is added where a name repeats. A phrasebook gives one dataset for each language.
+
     Raises:
         ValueError: If a spec is malformed or there is none; and as ``load_pairs``.
     """
@@ -116,6 +118,7 @@ def load_aligned_lines(spec: str, *, identify: bool = False) -> AlignedLines:
     Args:
         spec: As :func:`parse_data_spec` takes it, for one pair of languages.
         identify: As :func:`load_data_specs`.
+
     Raises:
         ParallelTextError: For all faults but empty sides, or without any pair.
         ValueError: If the spec is malformed, or names several pairs of languages.
@@ -229,13 +232,16 @@ def load_pairs(
         skip_bad_lines: Drop faulty lines, with a warning that lists them, instead of raising.
         stream: Return a stream instead: rows are read as they are iterated over, and faults raise when their batch is
             reached.
+
     Returns:
         A ``Dataset``, or an ``IterableDataset``, of ``source``, ``target``, ``source_language``, ``target_language``
         and, with hard negatives, ``negative_1``, ``negative_2``, …, all strings, in the order of the file.
+
     Raises:
         ParallelTextError: For all faults of the text together, or if no pair is left.
         FileNotFoundError: If there is no such file; the message names the nearest one.
         ValueError: If the options do not fit what is read.
+
     Example:
         >>> load_pairs("de-en.tsv.gz").select_columns(["source", "target"])  # doctest: +SKIP
     """

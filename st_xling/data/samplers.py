@@ -48,6 +48,7 @@ class ShuffledBatchSampler(DefaultBatchSampler):
         one_pair: Every batch holds a single pair of languages. A pair with fewer rows than a batch has one short batch.
         keep_duplicates_apart: No two rows of a batch share a text. See :func:`keep_apart`.
         processes: Processes that share a step; ``None``: as in ``torch.distributed``.
+
     Raises:
         ValueError: Options out of range; no language columns that the options need; with ``one_pair``, a pair with
             fewer rows than processes.
@@ -192,6 +193,7 @@ def mix_streams(
         group_by_length: Batch sentences of similar length.
         buffer_rows: Rows in the buffer (with ``one_pair``, in that of each data set); at least 32 batches.
         more: Further text columns of every data set, such as hard negatives, which are kept apart too.
+
     Raises:
         ValueError: If an option is out of range, a data set is empty or its size unknown where balancing needs it; when
             reading, if a buffer holds too few distinct texts for a batch.

@@ -62,6 +62,7 @@ def read_scored(path: str | Path) -> Iterator[ScoredPair]:
     Args:
         path: The file, plain or packed; TSV unless its name ends in ``.jsonl``, ``.ndjson``, ``.json``, ``.parquet`` or
             ``.tmx``.
+
     Raises:
         ParallelTextError: If the pairs have no scores, or for all faulty lines together.
         FileNotFoundError: If there is no such file; the message names the nearest one.
@@ -172,6 +173,7 @@ def inspect_scores(pairs: Iterable[ScoredPair], *, around: float | None = None, 
         pairs: Pairs, in any order.
         around: A score; no pairs are returned without it.
         size: Number of pairs, half of them on either side, more where the other side has fewer.
+
     Raises:
         ValueError: For a size below 1, or a score that is not a number.
     """

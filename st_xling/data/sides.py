@@ -47,10 +47,12 @@ def orient(data: Mapping[str, Any], *, pivot: str | None = "en") -> tuple[dict[s
         data: Name → ``Dataset`` or ``IterableDataset`` with the columns of parallel text. Only the first rows of a
             stream are read; later ones are turned one by one as they come.
         pivot: Language to put last, in any spelling (``en``, ``eng``, ``en-GB``); ``None`` to leave all as it is.
+
     Returns:
         Name → data set or stream, in the order given; a data set that was named by its two languages is named by them
         in their new order. And messages: a line for each data set that was turned, with its rows whose sides were
         exchanged (of a stream, among the first :data:`HEAD_ROWS`), and one if the target side has several languages.
+
     Raises:
         ValueError: If rows have one known language on both sides, such as ``en-en`` (of a stream, also when such a row
             is reached).
@@ -136,8 +138,10 @@ def check_sides(data: Mapping[str, Any]) -> list[str]:
 
     Args:
         data: Name → ``Dataset`` or ``IterableDataset`` with the columns of parallel text.
+
     Returns:
         The warnings, a line each; they are logged too.
+
     Raises:
         ValueError: If both sides are in the language of the other, so that every label would be wrong; or if nearly all
             texts of a side begin with ids.

@@ -246,8 +246,10 @@ def parse_spec(
         phrasebook: Names of the options that the phrasebook takes here, out of :data:`PHRASEBOOK_OPTIONS`.
         languages: How many must be named before ``=``; ``None``: none, one or two.
         forms: What the reader takes, for messages.
+
     Raises:
         ValueError: If the spec has no location, other languages, or options that are unknown, repeated or invalid.
+
     Example:
         >>> parse_spec("de=texts.txt.gz?size=10", {}).sample
         Sample(size=10, seed=0)
@@ -281,9 +283,11 @@ def parse_data_spec(spec: str) -> DataSpec:
     Args:
         spec: As :mod:`st_xling.data.spec` describes. ``NAME`` is two languages. A single language is taken for the
             beginning of a path.
+
     Raises:
         ValueError: If the spec is malformed, names one language twice (``en-en=…``) or more than two paths, or names
             one language for a file that exists.
+
     Example:
         >>> parse_data_spec("de-en=corpus.de,corpus.en").paths
         ('corpus.de', 'corpus.en')
@@ -316,8 +320,10 @@ def read_options(query: str, allowed: Mapping[str, SpecOption], *, spec: str) ->
         query: The text after ``?``; may be empty.
         allowed: The options that are taken.
         spec: The whole spec, for messages.
+
     Raises:
         ValueError: If an option is unknown, repeated, empty or invalid.
+
     Example:
         >>> read_options("size=8", OPTIONS, spec="pairs.tsv?size=8")
         {'size': 8}
@@ -382,6 +388,7 @@ def data_name(specs: Iterable[str], *, split: str) -> str:
     Args:
         specs: Data specs, at least one.
         split: Split of the phrasebook where a spec names none.
+
     Example:
         >>> data_name(["de-en=/data/news.tsv?size=8", "fr-en=user/news"], split="test")
         'news.tsv+user/news'

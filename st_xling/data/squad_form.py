@@ -64,6 +64,7 @@ def read_squad(path: str | Path, *, sentences: bool = False) -> SquadFile:
     Args:
         path: ``.json``, plain or packed.
         sentences: Whether to read XQuAD-R's ``sentence_breaks`` as well, which must then be there.
+
     Raises:
         FileNotFoundError: There is no such file.
         ValueError: It is not JSON, or not of this form: the message has the place, such as ``data[3].paragraphs[0]``.

@@ -33,8 +33,10 @@ def read_tatoeba(folder: str | Path, languages: Sequence[str] | None = None) -> 
     Args:
         folder: Where the files ``tatoeba.{code}-eng.{code}`` and ``tatoeba.{code}-eng.eng`` are.
         languages: Three-letter codes to read, in this order; else all that are there, in the alphabet's.
+
     Returns:
         A dataset for each code, with that language as source and English (``"eng"``) as target.
+
     Raises:
         FileNotFoundError: If the folder has no such files, or a language has one of its two.
         ParallelTextError: For unequal line counts and faulty lines of all languages together. There is no skipping: a
@@ -104,8 +106,10 @@ def read_bucc(folder_or_prefix: str | Path, pair: str = "de-en", split: str = "t
             beginning, e.g. ``bucc2018/zh-en.sample``, whose pair and split then count.
         pair: Source and target language, joined by a hyphen, as in the file names.
         split: As in the file names.
+
     Returns:
         The corpus, in the order of the files.
+
     Raises:
         ParallelTextError: For lines that are not two columns, duplicate ids, empty sentences, gold pairs of unknown ids
             and duplicate gold pairs, of all three files together. There is no skipping: it would change the task.
@@ -150,6 +154,7 @@ def find_bucc(folder: str | Path, split: str = "test") -> dict[str, Path]:
     Args:
         folder: Folder of the files, or of folders of them.
         split: As in the file names.
+
     Returns:
         Pair → common beginning of its file names, as :func:`read_bucc` takes it.
     """

@@ -42,6 +42,7 @@ def language_texts(spec: str, *, skip_bad_lines: bool = False) -> Iterator[Langu
     Args:
         spec: See the top of this file.
         skip_bad_lines: Skip faulty lines, with a warning, instead of raising.
+
     Raises:
         ValueError: If the spec is malformed, or its languages are not known.
         FileNotFoundError: If there is no such file.
@@ -105,6 +106,7 @@ def load_texts(spec: str, *, skip_bad_lines: bool = False, stream: bool = False)
             ``?size=…&split=…&seed=…``, whose seed is 1 where it names none: other meanings than parallel text.
         skip_bad_lines: Skip faulty lines, with a warning, instead of raising.
         stream: Return a stream of a file.
+
     Raises:
         FileNotFoundError, ParallelTextError: If there is no such file, or it has faulty lines or no text.
         ValueError: For an unknown language or option.

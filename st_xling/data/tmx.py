@@ -47,6 +47,7 @@ def tmx_rows(path: str | Path, faults: FaultLog, languages: LanguagePair = (None
         faults: Where units with control characters or without the text of a segment are noted.
         languages: Source and target. Otherwise those of the file's name, or the first two of the first unit, English as
             the target.
+
     Raises:
         ParallelTextError: For malformed XML, with its line; for a unit of more than 4 MiB; for a unit with two variants
             of a language of which none is chosen; for tags more than 100 deep.

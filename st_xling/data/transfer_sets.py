@@ -76,6 +76,7 @@ def read_pairs(path: str | Path, data: Literal["XNLI", "PAWS-X"], *, language: s
         path: The file; JSON lines if its name ends in ``.jsonl`` or ``.json``.
         data: Data set.
         language: Rows to take where a column ``language`` tells them apart; ``None``: all.
+
     Raises:
         ParallelTextError: For faulty rows, all together, or if no pair is left.
         FileNotFoundError: If there is no such file.
@@ -117,6 +118,7 @@ def read_tagged(path: str | Path) -> Rows:
 
     Args:
         path: The file.
+
     Raises:
         ParallelTextError: For faulty lines, all together with their line numbers, or if there is no sentence.
         FileNotFoundError: If there is no such file.

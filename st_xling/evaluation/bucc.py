@@ -88,16 +88,19 @@ class BuccEvaluator(SignedEvaluator):
         split: Name of the split that is evaluated, for the signature.
         options: Options of every evaluator, such as ``batch_size``: see
             :class:`~st_xling.evaluation.base.SignedEvaluator`.
+
     Returns:
         From a call ``{name}_{pair}_precision``, ``_recall``, ``_f1`` (fractions in [0, 1]), ``_threshold``,
         ``_n_mined``, ``_n_gold``, ``_n_correct``, and without a pair the macro averages ``{name}_precision``,
         ``_recall`` and ``_f1``, the primary metric.
+
     Raises:
         ValueError: On corpora without gold, indices out of range, repeated gold pairs (all faults at once), without a
             threshold or ``train``, or as :func:`~st_xling.mining.mine`, naming the pair.
     Source:
         Zweigenbaum et al. 2018, "Overview of the Third BUCC Shared Task"; Artetxe and Schwenk 2019, "Margin-based
         Parallel Corpus Mining with Multilingual Sentence Embeddings".
+
     Example:
         >>> german, english = ["Hallo!", "Danke.", "Es regnet."], ["Thanks.", "Hello!", "Why?"]
         >>> evaluator = BuccEvaluator({"de-en": (german, english, [(0, 1), (1, 0)])}, threshold=1.06, k=2)
@@ -163,6 +166,7 @@ class BuccEvaluator(SignedEvaluator):
             split: The part that is evaluated.
             options: See :class:`BuccEvaluator`; with ``threshold`` no other split is read. The phrasebook names its
                 data itself.
+
         Raises:
             ValueError: No pairs, languages of the phrasebook besides ``pairs``, unknown languages and splits, or
                 thresholds from the text that is evaluated.
@@ -367,6 +371,7 @@ def publishable_thresholds(evaluator: BuccEvaluator, result: BuccResult) -> dict
     Args:
         evaluator: The evaluator.
         result: Its result.
+
     Returns:
         Thresholds by pair.
     """

@@ -57,6 +57,7 @@ def relevant_ranks(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
         Ranks from 1, ascending, int64. *Shape:* ``(relevant candidates,)``
     Raises:
         ValueError: On unequal lengths, NaN scores, or labels other than 0 and 1.
+
     Example:
         >>> relevant_ranks([0.5, 0.9, 0.5], [1, 0, 0]).tolist()
         [3]
@@ -93,6 +94,7 @@ def binary_ndcg(ranks: np.ndarray) -> float:
         ranks: Result of :func:`relevant_ranks`, one rank or more. *Shape:* ``(relevant candidates,)``
     Source:
         Järvelin and Kekäläinen 2002, with the discount of trec_eval, ``1 / log2(rank + 1)``.
+
     Example:
         >>> binary_ndcg(np.array([1])), binary_ndcg(np.array([3])), binary_ndcg(np.array([11]))
         (1.0, 0.5, 0.0)
@@ -117,8 +119,10 @@ def ranking_scores(
         scores: A list for each query; lengths may differ. Higher is better.
         labels: 1 for relevant, 0 for not, aligned with ``scores``.
         ks: The k of acc@k.
+
     Returns:
         Means over queries; 0 if no query has a relevant candidate.
+
     Raises:
         ValueError: Without queries, for ``ks`` that are no whole numbers from 1 on, or as :func:`relevant_ranks`,
             naming the query.
@@ -171,8 +175,10 @@ def ranking_matrix(
         query_languages: One for each query.
         passage_languages: For each query the language of all its candidates, or a list with one for each candidate.
         ks: The k of acc@k.
+
     Returns:
         Query language → passage language → scores, both in alphabetical order; a cell without candidates is absent.
+
     Raises:
         ValueError: When languages and queries do not match in number, or as
             :func:`~st_xling.evaluation.ranking_scores`.
@@ -240,12 +246,15 @@ def bootstrap_interval(values: ArrayLike, *, samples: int = 1000, seed: int = 0)
         values: A row for each query, a column for each measure. *Shape:* ``(queries, measures)``
         samples: Number of samples.
         seed: Seed of the draw.
+
     Returns:
         Lower and upper ends. *Shapes:* ``(measures,)``; 0 without queries, as their means are.
+
     Raises:
         ValueError: If ``samples`` is less than 1.
     Source:
         Efron and Tibshirani 1993, "An Introduction to the Bootstrap", section 13.3.
+
     Example:
         >>> low, high = bootstrap_interval([[1.0], [0.0], [1.0], [1.0]])
         >>> low.tolist(), high.tolist()
@@ -303,6 +312,7 @@ def judge_pairs(
     Args:
         pairs: (source id, target id, score).
         gold: All gold pairs as (source id, target id).
+
     Raises:
         ValueError: On repeated pairs, scores that are not finite, or no gold.
     """
@@ -336,9 +346,11 @@ def row_thresholds(
         threshold: One number for all, one for each, or ``"tune"``: the best on the corpus's gold. By default minus
             infinity, which keeps every pair.
         train: Other pairs, corpus by corpus, whose best thresholds are taken instead.
+
     Returns:
         A number for each corpus, and the source: ``"given"``, ``"train"``, ``"tuned on this gold"``, or ``"none"``:
         every pair counts as mined.
+
     Raises:
         ValueError: When both are given, or the number of thresholds does not match.
     """

@@ -91,10 +91,12 @@ def postprocess(
         command: Command to record in the report.
         complete: Called with the new folder before it is moved to ``out``, such as to write the card.
         options: Options of :func:`~st_xling.models.load_encoder`.
+
     Returns:
         ``results.json["postprocess"]``: the source, its license and base model; ``texts``, the number of texts of each
         language that the steps were fitted on; ``stages``, step → ``"bytes"`` of a vector, and ``"accuracy"`` by pair
         of languages, from the first to the second and back, fractions in [0, 1]; signature and command.
+
     Raises:
         ValueError: Text of unknown languages for means of each, too little text, a folder that may not be written to,
             and as :func:`~st_xling.models.normalization.fit_postprocessing`.

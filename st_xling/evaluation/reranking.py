@@ -151,15 +151,18 @@ class RerankingEvaluator(SignedEvaluator):
         name: Prefix of the metrics.
         data_name: Name of the data in the signature; by default ``name``.
         show_progress_bar: Whether to show one while scoring.
+
     Returns:
         From a call ``{name}_acc@1`` (primary), ``_acc@10``, ``_mrr``, ``_map``, ``_ndcg@10``, each also with ``_low``
         and ``_high``; ``_n_queries``, ``_n_without_relevant``, ``_n_cut_passages`` (pairs) and ``_n_long_queries``;
         and the means of ``{name}_{query language}-{passage language}_acc@1``, ….
+
     Raises:
         ValueError: Without pools, or on options out of range; from a call as
             :class:`~st_xling.models.pair_scorer.PairScorer`.
     Source:
         Chen et al. 2020 (XPR), section V-A.
+
     Example:
         >>> from st_xling.data.reranking.pools import CandidatePool
         >>> pool = CandidatePool("Wer?", "de", ["He.", "There."], ["en", "en"], [1, 0])

@@ -101,8 +101,10 @@ def save_results(folder: str | Path, saved: SavedResults) -> Path:
     Args:
         folder: Folder of the model.
         saved: The evaluation.
+
     Returns:
         The file.
+
     Raises:
         ValueError: If there is no such folder, or the file that is there is broken.
         OSError: When it cannot be written; an earlier file is kept.
@@ -176,14 +178,17 @@ def to_mteb(
             are the same sentences is not checked, so there is no default.
         revision: Commit of the model.
         split: Split of the task.
+
     Returns:
         The file, ``folder/results/{model}/{revision}/{task}.json``, with ``f1``, which is the main score, and
         ``accuracy`` for each of the task's pairs of languages that was evaluated, in mteb's direction.
+
     Raises:
         ValueError: If mteb is not installed, or no pair of the task's languages was evaluated.
         KeyError: If mteb has no such task.
     Source:
         mteb 2.26.24, ``AbsTaskBitextMining``.
+
     Example:
         >>> metrics = {"tatoeba_deu_to_en_weighted_f1": 0.97, "tatoeba_deu_to_en_accuracy": 0.98}
         >>> to_mteb(metrics, "mteb", model_name="user/my-encoder", task="Tatoeba")  # doctest: +SKIP

@@ -42,6 +42,7 @@ def parse_measures(names: Sequence[str]) -> dict[str, Any]:
 
     Args:
         names: As ir_measures types them (``nDCG@10``, ``R@20``), or as papers do (``MRR@100``, ``Recall@100``).
+
     Raises:
         ValueError: If ir_measures is not installed or knows no such measure.
     """
@@ -90,6 +91,7 @@ def language_bias(
         queries: Queries of a mixed pool.
         rankings: Query id → hits, best first.
         languages: Passage id → language.
+
     Returns:
         ``None`` where no query has equally relevant passages in its own language and another.
     """
@@ -168,9 +170,11 @@ class RetrievalEvaluator(SignedEvaluator):
             cutoff sees as many hits as the deepest of the others, at least 100: the signature's ``depth``.
         options: Options of every evaluator, such as ``batch_size``: see
             :class:`~st_xling.evaluation.base.SignedEvaluator`.
+
     Returns:
         From a call, fractions in [0, 1]: ``{name}_{label}_{measure}`` and ``{name}_mean_{measure}``, whose first is the
         primary metric; in a mixed pool ``{name}_bias_own_share`` and so on, where it can be measured.
+
     Raises:
         ValueError: No set, sets of one language, an unknown pool or measure, ir_measures missing; while searching,
             embeddings that are zero or not finite.
@@ -322,6 +326,7 @@ def retrieval_table(systems: Mapping[str, RetrievalReport]) -> str:
 
     Args:
         systems: Name of the system → its report, all over the same queries.
+
     Example:
         >>> report = RetrievalReport({"fi": {"MRR@100": 0.5, "Recall@100": 0.875}}, {"fi": 8})
         >>> print(retrieval_table({"BM25": report}))
@@ -370,6 +375,7 @@ def strictly_falling(scores: Sequence[float]) -> list[float]:
 
     Args:
         scores: Scores of a ranking, best first.
+
     Example:
         >>> first, second = strictly_falling([0.5, 0.5])
         >>> first, first > second > 0.4999999

@@ -188,6 +188,7 @@ def dense_search(
         chunk: Passages of a chunk; by default as many as :data:`CHUNK_PASSAGES` and :data:`CHUNK_SCORES` allow.
         batch_size: Most texts of a batch; by default as many as suit the device.
         show_progress_bar: Whether to show one while encoding.
+
     Raises:
         ValueError: Embeddings that are zero or not finite.
     """
@@ -275,6 +276,7 @@ def bm25_search(pool: RetrievalPool, *, k: int = 100, show_progress_bar: bool = 
         pool: Queries and passages.
         k: Hits kept for each query.
         show_progress_bar: Whether to show one.
+
     Raises:
         ValueError: If bm25s is not installed, or no passage holds a word.
     """
@@ -307,6 +309,7 @@ def words(text: str) -> list[str]:
 
     Args:
         text: Any script; taken in compatibility form (NFKC) and without case.
+
     Example:
         >>> words("Wo liegt Hanoi?"), words("河内在哪里")
         (['wo', 'liegt', 'hanoi'], ['河内', '内在', '在哪', '哪里'])

@@ -65,10 +65,13 @@ def resolve_languages(names_or_group: str | Iterable[str]) -> tuple[str, ...]:
 
     Args:
         names_or_group: ``"xtreme36"``, ``"de"``, ``"de,fra"``, ``["xnli14", "et"]``.
+
     Returns:
         Codes in the order given, each once.
+
     Raises:
         ValueError: On an empty list, English (the other side of every pair) or unknown names.
+
     Example:
         >>> resolve_languages("de,sw,deu")
         ('deu', 'swh')
@@ -127,8 +130,10 @@ def count_repeats(pairs: Mapping[str, tuple[Sequence[str], Sequence[str]]], name
     Args:
         pairs: Language to aligned texts.
         name: Name of the data, for the warning.
+
     Returns:
         Language → repeated sentences, only where there are any.
+
     Example:
         >>> count_repeats({"deu": (["Ja.", "Nein.", "Ja."], ["Yes.", "No.", "Yes."]), "fra": (["Oui."], ["Yes."])}, "x")
         {'deu': 2}
@@ -234,6 +239,7 @@ class TatoebaEvaluator(_PairsEvaluator):
             columns ``source`` and ``target``. Known two-letter codes become three-letter ones.
         options: Options of every evaluator, such as ``batch_size``: see
             :class:`~st_xling.evaluation.base.SignedEvaluator`.
+
     Returns:
         From a call, fractions in [0, 1]: ``{name}_{language}_to_en_accuracy`` and ``..._from_en_accuracy``; for each
         of :data:`~st_xling.evaluation.TATOEBA_GROUPS` whose languages are all present and, without a label, for all
@@ -241,12 +247,14 @@ class TatoebaEvaluator(_PairsEvaluator):
         ``{name}_{language}_to_en_weighted_f1`` and ``..._from_en_weighted_f1`` are mteb's measure, see
         :func:`~st_xling.evaluation.weighted_f1` and :func:`~st_xling.evaluation.to_mteb`. Where sentences repeat
         others of their side, ``{name}_{language}_repeats`` counts them.
+
     Raises:
         ValueError: On empty or misaligned pairs (all faults at once), or embeddings that are zero or
             not finite.
     Source:
         Artetxe and Schwenk 2019, "Massively Multilingual Sentence Embeddings"; groups: see
         :mod:`st_xling.evaluation.tatoeba`.
+
     Example:
         >>> evaluator = TatoebaEvaluator({"de": (["Hallo!", "Danke."], ["Hello!", "Thanks."])})
         >>> evaluator.primary_metric
@@ -311,16 +319,19 @@ class PrecisionEvaluator(_PairsEvaluator):
         at: Values of N.
         options: Options of every evaluator, such as ``batch_size``: see
             :class:`~st_xling.evaluation.base.SignedEvaluator`.
+
     Returns:
         From a call, fractions in [0, 1]: ``{name}_{pair}_source_to_target_p@1``, ``..._target_to_source_p@1`` and
         ``..._mean_p@1``; the same without a pair, averaged over pairs. ``{name}_mean_p@{first N}`` is the primary one.
         ``{name}_{pair}_source_to_target_weighted_f1`` and the reverse are what mteb reports of bitext, see
         :func:`~st_xling.evaluation.weighted_f1` and :func:`~st_xling.evaluation.to_mteb`.
+
     Raises:
         ValueError: On empty or misaligned pairs (all faults at once), an N below 1, or embeddings that are zero or not
             finite.
     Source:
         Huang et al. 2023 (mBERT-SF), section 4.3.
+
     Example:
         >>> PrecisionEvaluator({"zh-vi": (["你好。"], ["Xin chào."])}).primary_metric
         'precision_mean_p@1'
@@ -399,9 +410,11 @@ def load_english_pairs(
             the test split is read where it names none.
         languages: Group, code or several, as :func:`~st_xling.evaluation.resolve_languages`; all by default.
         skip_bad_lines: Drop faulty lines of pair files, with a warning; never those of a Tatoeba set.
+
     Returns:
         Three-letter code → texts in that language, and their English; and the name of the data, for a signature:
         ``tatoeba`` (``tatoeba-500-seed0`` for a sample), ``phrasebook-test``, or the files' names.
+
     Raises:
         ValueError: Text of two languages of which neither is English, or without known languages; a language that
             comes twice, or that is in ``languages`` and not in the text.

@@ -73,10 +73,12 @@ def xsim_plus_plus(
         categories: Category of the change in each.
         k: Neighbors that make up a sentence's neighborhood.
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
+
     Raises:
         ValueError: Unequal numbers of rows, or as :func:`~st_xling.mining.xsim`.
     Source:
         Chen et al. 2023, "xsim++", section 2; LASER, ``xsim.py``.
+
     Example:
         >>> hard = np.eye(3)[:1] + 0.1
         >>> xsim_plus_plus(np.eye(3), np.eye(3) + 0.2, hard, [0], ["number"], k=2).winners
@@ -126,10 +128,12 @@ def xsim_by_language(
         name: Name of the data, for the signature.
         batch_size: Most texts of a batch; by default as many as suit the device.
         show_progress_bar: Whether to show one while encoding.
+
     Returns:
         Error rates, fractions in [0, 1], lower is better. Metrics: language, and ``all`` for the macro average →
         ``to_en_error``, ``from_en_error``; ``to_en_plus_plus`` with ``error`` and ``categories``; ``repeats``, the
         sentences that repeat an earlier one of their side, which no search can find.
+
     Raises:
         ValueError: As :func:`~st_xling.mining.xsim`, naming the language.
     """

@@ -56,8 +56,10 @@ def write_card(folder: str | Path, *, options: CardOptions | None = None, folder
         folder: Folder written by ``st-xling train`` or ``save_pretrained``.
         options: The user's words and facts.
         folder_name: Name of the folder that the model will be moved to, if that is another.
+
     Returns:
         The card.
+
     Raises:
         ValueError: If there is no model, its records are damaged, or a license is for an unknown data set.
         OSError: If it cannot be written; an earlier card is kept.

@@ -143,6 +143,7 @@ class CardFacts:
         folder: As ``st-xling train`` leaves it, or any that sentence-transformers saved.
         options: The user's options, which override those of ``card.json``.
         folder_name: Name of the folder that the model will be moved to, if that is another.
+
     Raises:
         ValueError: If there is no model, or its records are damaged.
 

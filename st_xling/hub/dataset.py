@@ -80,6 +80,7 @@ def push_dataset(
         dry_run: Only write the card, without asking the Hub.
         out: Folder for a copy of what is published, or would be: card, picture and data. It must not exist, or be
             empty.
+
     Raises:
         ValueError: For a file without pairs, languages that are swapped, results of another command, an ``out`` with
             files, or a repository that has files and may not be overwritten.

@@ -82,6 +82,7 @@ def published_files(folder: str | Path) -> dict[str, int]:
 
     Args:
         folder: Folder written by ``st-xling train`` or ``save_pretrained``.
+
     Raises:
         ValueError: If there is no model with safetensors weights, its training has not ended, modules are missing or of
             other packages, a configuration names the code of others, adapters need a model that is only on this
@@ -186,6 +187,7 @@ def push_model(folder: str | Path, repo_id: str, *, private: bool | None = None,
         repo_id: ``user/name``; created if it does not exist.
         private: Whether a new repository is private; by default as the account is set up.
         dry_run: Only report what would be published, without asking the Hub.
+
     Raises:
         ValueError: If the folder cannot be published (see :func:`published_files`), or a private repository is asked
             for and the existing one is public.
@@ -266,6 +268,7 @@ def upload_folder(
         repo_type: ``"model"`` or ``"dataset"``.
         replace: Allow a repository that has files.
         private: As of :func:`push_model`.
+
     Raises:
         ValueError: If a private repository is asked for and the existing one is public, or it may not be replaced.
         HubError: If the Hub cannot be reached, refuses a request, or takes too long.

@@ -36,8 +36,10 @@ def path(name: str) -> str:
 
     Args:
         name: One of :data:`NAMES`.
+
     Returns:
         Absolute path.
+
     Raises:
         ValueError: On an unknown name.
     """

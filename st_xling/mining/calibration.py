@@ -137,8 +137,10 @@ def calibrate(
         seed: Seed of the split and the draws.
         search: :func:`~st_xling.mining.find_neighbors` with the options that will mine the text, such as
             ``partial(find_neighbors, method="approximate")``: pairs that a search misses lower the estimated recall.
+
     Returns:
         Estimates with intervals.
+
     Raises:
         ValueError: For fewer than 4 known pairs, unequal rows or dims, an unknown margin or retrieval, or if no known
             pair is found and no thresholds are given; and as :func:`~st_xling.mining.find_neighbors`.
@@ -359,6 +361,7 @@ def select_known_pairs(path: str | Path, texts: Sequence[Sequence[str]], *, seed
         path: Any file of :func:`~st_xling.data.load_pairs`.
         texts: Distinct source and target sentences.
         seed: Seed of the draw.
+
     Raises:
         ValueError: If fewer than 4 pairs are left.
     """
@@ -407,6 +410,7 @@ def calibrate_threshold(
         target_precision: Choose the lowest threshold whose estimated precision, not the lower end of its interval, is
             at least this; by default that of the best F1.
         progress: Show progress bars on stderr.
+
     Raises:
         ValueError: If fewer than 4 pairs are left, or no threshold reaches the precision.
     """

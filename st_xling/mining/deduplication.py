@@ -43,6 +43,7 @@ class UniqueSentences(Sequence[str]):
     Args:
         text: Sentences by row, readable several times.
         name: Name of the text in an error.
+
     Raises:
         ValueError: If all sentences are blank.
 

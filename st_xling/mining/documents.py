@@ -83,8 +83,10 @@ def overlap_texts(sentences: Sequence[str], max_size: int) -> list[str]:
     Args:
         sentences: Sentences of a document; blank ones are left out.
         max_size: As for :func:`align_documents`: the longest texts are one sentence shorter.
+
     Returns:
         All single sentences, then all pairs, and so on.
+
     Example:
         >>> overlap_texts(["a", "b", "c"], max_size=3)
         ['a', 'b', 'c', 'a b', 'b c']
@@ -186,10 +188,13 @@ def align_documents(
         prompt: Text put before every sentence, such as ``"query: "``.
         batch_size: Maximum number of texts in a batch.
         device: Device to embed on; by default a GPU if there is one.
+
     Returns:
         Groups in the order of the source; a sentence without partner stays in the order of its own document.
+
     Raises:
         ValueError: If neither a model nor both embeddings are given, or embeddings have another number of rows.
+
     Example:
         >>> align_documents(german, french, "intfloat/multilingual-e5-small", prompt="query: ")  # doctest: +SKIP
         [SentenceGroup(source=(0,), target=(0,), score=0.81), SentenceGroup(source=(1, 2), target=(1,), score=0.74), …]
@@ -219,8 +224,10 @@ def split_sentences(text: str, language: str | None = None) -> list[str]:
     Args:
         text: The document.
         language: Its language, whose abbreviations are known; English by default.
+
     Raises:
         ValueError: If sentencex, which splits, is not installed.
+
     Example:
         >>> split_sentences("Dr. Weiß kam. Sie\\nblieb.\\n\\nEs war spät.", "de")
         ['Dr. Weiß kam.', 'Sie blieb.', '', 'Es war spät.']

@@ -66,8 +66,10 @@ def encode(
         shard_rows: Number of sentences in a shard.
         overwrite: Replace another store.
         progress: Show progress bars on stderr.
+
     Returns:
         The store.
+
     Raises:
         ValueError: For a text with faults, a model that cannot be loaded or has no mean of ``language``, vectors that
             are NaN, infinite or zero (by file and line), or a store of something else.
@@ -94,6 +96,7 @@ class Encoder:
     Args:
         model: Hub id or folder, or a :class:`~sentence_transformers.SentenceTransformer`, perhaps yet to be loaded.
         options: How it encodes.
+
     Raises:
         ValueError: If nothing can be loaded at that name.
 

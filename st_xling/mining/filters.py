@@ -279,6 +279,7 @@ def letter_key(text: str) -> str:
 
     Source:
         Unicode Standard, section 3.13, "toNFKC_Casefold".
+
     Example:
         >>> letter_key("Ｃａｆe\u0301 — Nº 5!")
         'caféno5'
@@ -317,8 +318,10 @@ class FilterOptions:
         source_language: Expected language of the source side; without it, that of most of the text
             (:func:`identify_languages`), and if there is none, that side's language is not checked.
         target_language: Expected language of the target side.
+
     Raises:
         ValueError: For an unknown filter, a limit out of range, or a limit of a filter that has none.
+
     Example:
         >>> FilterOptions(disable=["numbers", "language"], limits={"length_ratio": 3.0}).enabled
         {'copy': 0.85, 'length_ratio': 3.0}
@@ -452,6 +455,7 @@ class PairFilters:
 
     Args:
         options: The enabled filters and their limits.
+
     Attributes:
         limits: Limits of the filters that run, by reason code.
         rejected: Number of rejected pairs per reason code, for the codes that occurred.

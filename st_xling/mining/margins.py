@@ -39,6 +39,7 @@ def margin_scores(
         source_means: Mean cosine of each source's ``k`` nearest targets. Broadcast against ``cosines``
         target_means: Mean cosine of each target's ``k`` nearest sources. Broadcast against ``cosines``
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
+
     Returns:
         Scores, float64; higher is better. *Shape:* that of the broadcast inputs
     Raises:
@@ -46,6 +47,7 @@ def margin_scores(
     Source:
         Artetxe and Schwenk 2019, "Margin-based Parallel Corpus Mining with Multilingual Sentence Embeddings", equation
         2 and table 1; Li et al. 2023 (DAP), equation 8.
+
     Example:
         >>> margin_scores(0.9, 0.7, 0.5).round(4).item()
         1.5
@@ -87,12 +89,14 @@ def score_pairs(
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
         search: :func:`~st_xling.mining.find_neighbors`, perhaps with other options, such as
             ``partial(find_neighbors, method="approximate")``.
+
     Returns:
         Scores, float64; minus infinity for an undefined ratio, see :func:`margin_scores`. *Shape:* ``(pairs,)``
     Raises:
         ValueError: On unequal numbers of rows, an unknown margin, or as :func:`~st_xling.mining.find_neighbors`.
     Source:
         LASER, ``mine_bitexts.py --mode score``.
+
     Example:
         >>> score_pairs(np.eye(3) + 0.1, np.eye(3) + 0.1, k=2).round(4).tolist()
         [1.6849, 1.6849, 1.6849]

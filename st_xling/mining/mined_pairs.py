@@ -133,13 +133,16 @@ def mine(
         device: Device to search on, such as ``"cuda"``.
         memory_mib: Limit on the memory of one block of the search, in MiB.
         progress: Show a progress bar on stderr.
+
     Returns:
         Pairs, best first.
+
     Raises:
         ValueError: On an unknown margin, retrieval or method, for a sentence that is no text, or as
             :func:`~st_xling.mining.find_neighbors`.
     Source:
         Artetxe and Schwenk 2019, "Margin-based Parallel Corpus Mining with Multilingual Sentence Embeddings", sec. 3.
+
     Example:
         >>> mine(np.eye(3) + 0.1, np.eye(3)[[1, 2, 0]] + 0.1, k=2).target_indices.tolist()
         [2, 0, 1]
@@ -252,6 +255,7 @@ def best_pairs(
         margin: As for :func:`mine`.
         retrieval: As for :func:`mine`.
         threshold: Keep pairs that score at least this; all by default.
+
     Returns:
         Pairs, best first.
     """
@@ -402,12 +406,15 @@ def xsim(source_embeddings: Embeddings, target_embeddings: Embeddings, *, k: int
         target_embeddings: Translations, row-aligned. *Shape:* ``(sentences, dim)``
         k: Number of neighbors of each sentence.
         margin: ``"absolute"`` (plain cosine), ``"distance"`` or ``"ratio"``.
+
     Returns:
         Errors and error rate.
+
     Raises:
         ValueError: On unequal numbers of rows, an unknown margin, or as :func:`~st_xling.mining.find_neighbors`.
     Source:
         LASER, ``xsim.py``; NLLB Team 2022, section 5.
+
     Example:
         >>> xsim(np.eye(4), np.eye(4)[[0, 1, 3, 2]] + 0.1, k=2).error_rate
         0.5

@@ -43,8 +43,10 @@ class SearchOptions:
         method: ``"exact"``, ``"approximate"``, ``"faiss:FACTORY"`` or ``"auto"``; see
             :func:`~st_xling.mining.find_neighbors`.
         memory_mib: Limit on the memory of one block of the search, in MiB.
+
     Raises:
         ValueError: For an option out of range.
+
     Example:
         >>> SearchOptions(k=8, method="approximate")
         SearchOptions(k=8, margin='ratio', retrieval='max', method='approximate', memory_mib=256)
@@ -75,8 +77,10 @@ class EncodingOptions:
         device: Device to embed and search on; by default a GPU if there is one.
         engine: ``"local"``, or ``"ray"`` for the workers of a Ray cluster, such as all GPUs of this machine; the result
             is the same.
+
     Raises:
         ValueError: For an option out of range, or if Ray is not installed.
+
     Example:
         >>> EncodingOptions(batch_size=64, dtype="float16", prompt="query: ")
         EncodingOptions(batch_size=64, dtype='float16', prompt='query: ', device=None, engine='local')

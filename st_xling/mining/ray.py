@@ -78,6 +78,7 @@ def map_on_ray(
         name: Name of the work in errors.
         threads: CPUs of a worker, at most those of the largest node.
         on_gpus: Give each worker a GPU instead, if the cluster has any.
+
     Raises:
         ValueError: If ray is not installed, or the function raised one.
         OSError: If the function raised one.

@@ -150,8 +150,10 @@ def estimate_threshold(
         source_indices: Their source rows. *Shape:* ``(pairs,)``
         target_indices: Their target rows. *Shape:* ``(pairs,)``
         margin: Margin of their scores.
+
     Returns:
         The estimate, which depends on nothing but the arguments.
+
     Raises:
         ValueError: For scores that are not descending, or not numbers.
     """
@@ -200,6 +202,7 @@ def _two_best(neighbors: Neighbors, reverse: Neighbors, margin: Margin) -> np.nd
         neighbors: Neighbors of the sentences.
         reverse: Neighbors of the sentences of the other language.
         margin: Margin of the scores.
+
     Returns:
         Scores, best first. *Shape:* ``(sentences, 2)``
     """
@@ -249,6 +252,7 @@ def _distances_from_others(
         partners: Sentence of the other language. *Shape:* ``(pairs,)``
         scores: Scores of the pairs. *Shape:* ``(pairs,)``
         margin: Margin of the scores.
+
     Returns:
         Distances; infinity where a sentence has no other partner with a score. *Shape:* ``(pairs,)``
     """
@@ -273,6 +277,7 @@ def _fit_mixture(distances: np.ndarray, scale: float) -> _Mixture | None:
     Args:
         distances: Of all pairs; infinite ones are left out. *Shape:* ``(pairs,)``
         scale: Scale of the distance of a best choice from the second one.
+
     Returns:
         The mixture; ``None`` if the distances have no spread.
     """

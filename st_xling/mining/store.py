@@ -156,6 +156,7 @@ def _map_shard(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     Returns:
         The numbers as they are on the disk, *shape* ``(rows, dim)``, and each row's scale, float32, if they are int8,
         *shape* ``(rows,)``.
+
     Raises:
         FileNotFoundError: If there is no such file.
         ValueError: If it is no shard.
@@ -183,6 +184,7 @@ class EmbeddingStore:
     Attributes:
         path: The folder.
         manifest: Model, text and settings of the vectors.
+
     Example:
         >>> from st_xling.mining import write_store
         >>> _ = write_store("de.store", np.eye(3))
@@ -209,6 +211,7 @@ class EmbeddingStore:
 
         Args:
             path: The folder.
+
         Raises:
             FileNotFoundError: If there is no such folder, or a shard is missing.
             ValueError: If it is no store, half-written or damaged.
@@ -307,6 +310,7 @@ class EmbeddingStore:
 
         Args:
             sentences: A :class:`~st_xling.mining.MiningText`, or any sentences in the order of the rows.
+
         Raises:
             ValueError: If there are more or fewer sentences than rows, or others than were encoded.
         """
@@ -344,6 +348,7 @@ def write_shards(
         locate: Returns the place of a row, such as ``file:line``, for errors.
         resume: Resume a half-written store, and return a finished one; ``False`` if equal ones cannot be distinguished.
         overwrite: Remove a finished store, or a half-written one of something else, first.
+
     Raises:
         ValueError: If the folder contains something else, or another store (names the differences). For vectors that
             are NaN, infinite or zero; what was written is then removed.
@@ -426,6 +431,7 @@ def write_store(
         dtype: ``"float32"``, ``"float16"`` or ``"int8"``.
         shard_rows: Rows of a file.
         overwrite: Replace another store.
+
     Raises:
         ValueError: For vectors that are NaN, infinite or zero, by row; for other numbers of sentences and rows; as
             :func:`write_shards`.

@@ -245,6 +245,7 @@ class MiningText(IndexedLines[str]):
     Args:
         path: UTF-8 text, plain, ``.gz``, ``.xz``, ``.bz2`` or ``.zst``.
         format: ``"lines"``, ``"bucc"`` or ``"jsonl"``; by default lines, and lines that begin with ids are an error.
+
     Example:
         >>> text = MiningText("news.de.gz")                                              # doctest: +SKIP
         >>> text[41], text.id(41), text.place(41)                                        # doctest: +SKIP

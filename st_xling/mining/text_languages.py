@@ -57,6 +57,7 @@ def check_text_languages(filters: FilterOptions, sources: Sequence[str], targets
         filters: The languages named for both texts, and the filters that will run.
         sources: Source text, of which sentences at equal distances are looked at.
         targets: Target text.
+
     Raises:
         WrongLanguage: Naming for each side what it looks like, and what was named.
     """
@@ -155,6 +156,7 @@ def named_or_found(
         named: Languages of source and target, ``None`` where none was given.
         files: Files of both texts; ``None`` for a text without a file of its own.
         texts: Both texts.
+
     Raises:
         ValueError: If a language is neither given, nor in the name, nor identified.
     """

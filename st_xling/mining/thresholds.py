@@ -75,10 +75,13 @@ def precision_recall_f1(n_correct: int, n_predicted: int, n_gold: int) -> tuple[
         n_correct: Number of predicted pairs that are gold.
         n_predicted: Number of predicted pairs.
         n_gold: Number of gold pairs, predicted or not.
+
     Returns:
         Fractions in [0, 1]. Precision is 0 if nothing is predicted, F1 is 0 if nothing is correct.
+
     Raises:
         ValueError: If there are no gold pairs, or more correct pairs than predicted or gold ones.
+
     Example:
         >>> precision_recall_f1(1, 2, 4)
         (0.5, 0.25, 0.3333333333333333)
@@ -106,12 +109,15 @@ def best_threshold(scores: ArrayLike, is_correct: ArrayLike, n_gold: int) -> Thr
         scores: Finite scores, in any order. *Shape:* ``(pairs,)``
         is_correct: Flags of the gold pairs. *Shape:* ``(pairs,)``
         n_gold: Number of gold pairs, including those that are not among the candidates.
+
     Returns:
         The threshold with precision, recall and F1 of the pairs that score at least as much.
+
     Raises:
         ValueError: On unequal lengths, scores that are not finite, no gold, or more correct pairs than gold.
     Source:
         Schwenk 2018; Li et al. 2023 (DAP), appendix B.
+
     Example:
         >>> best_threshold([1.3, 1.1, 0.9], [True, True, False], n_gold=2)
         Threshold(threshold=1.0, precision=1.0, recall=1.0, f1=1.0)
@@ -151,6 +157,7 @@ def correct_pairs(pairs: MinedPairs, gold: Iterable[tuple[int, int]]) -> np.ndar
     Args:
         pairs: Mined pairs, each once.
         gold: (source index, target index), each once.
+
     Returns:
         Boolean flags for :func:`best_threshold`. *Shape:* ``(pairs,)``
     Raises:
@@ -171,8 +178,10 @@ def evaluate_pairs(pairs: MinedPairs, gold: Iterable[tuple[int, int]], threshold
         pairs: Mined pairs.
         gold: All gold pairs as (source index, target index), each once.
         threshold: Minimum score of the kept pairs.
+
     Returns:
         The same threshold with its metrics on these pairs.
+
     Raises:
         ValueError: As :func:`correct_pairs`, and without gold pairs.
     """
@@ -189,6 +198,7 @@ def canonical_pair(pair: str) -> tuple[str, str]:
 
     Raises:
         ValueError: If it is not two language codes.
+
     Example:
         >>> canonical_pair("de-en"), canonical_pair("deu-eng")
         (('deu', 'eng'), ('deu', 'eng'))
@@ -214,6 +224,7 @@ class PublishedThreshold:
         signature: Signature of the metrics.
         options: Settings of the encoder that are not the model's defaults: parts of a signature by name, such as
             ``prompt`` and ``layer``.
+
     Raises:
         ValueError: If the threshold is no finite number.
     """
@@ -239,8 +250,10 @@ def publish_thresholds(folder: str | Path, thresholds: Mapping[str, PublishedThr
     Args:
         folder: Folder of the model.
         thresholds: Thresholds by pair of language codes, source language first, such as ``de-en``.
+
     Returns:
         The path of the file.
+
     Raises:
         ValueError: If a pair is not two codes, or the existing file is invalid.
         OSError: If the file cannot be written; the existing file is kept.
@@ -263,6 +276,7 @@ def load_published_thresholds(model: Any) -> dict[str, PublishedThreshold]:
     Args:
         model: Folder or Hub id of a model, or a model that was loaded from either. From the Hub one file is
             downloaded, of the model's revision; offline the cached one is used, if any.
+
     Raises:
         ValueError: If the file is invalid.
     """
@@ -305,8 +319,10 @@ def match_published_threshold(
         source_language: Such as ``"de"``, ``"deu"`` or ``"de-AT"``.
         target_language: Such as ``"en"``.
         run: ``margin``, ``k`` and ``retrieval`` of the run, and ``options`` of :class:`PublishedThreshold`, by name.
+
     Returns:
         The pair as published, possibly swapped, and its threshold.
+
     Raises:
         ValueError: If there is none; names what differs.
     """
@@ -353,6 +369,7 @@ def find_published_threshold(
         languages: Languages of source and target; ``None`` if unknown.
         run: As for :func:`match_published_threshold`.
         required: Raise an error if no threshold matches, instead of logging why.
+
     Raises:
         ValueError: If the model's file is invalid, or ``required`` and no threshold matches.
     """

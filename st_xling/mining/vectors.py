@@ -45,6 +45,7 @@ class PrecomputedEmbeddings:
         Args:
             embeddings: Folder of a store, a file of ``numpy.save``, or an array.
             rows: Sentences of the text.
+
         Raises:
             FileNotFoundError: If there is neither a folder nor a file.
             ValueError: If it cannot be read, or its rows are not those of the text.
@@ -138,8 +139,10 @@ def vectors_from(
         rows: Number of sentences of each side's text, by side.
         languages: Language of each side's text, by side, for a model that is centered by language.
         embeds: The encoder embeds more than the sides without embeddings, such as known translations.
+
     Returns:
         The provider of each side's vectors; and the encoder by side, in the side's language, if there is one.
+
     Raises:
         ValueError: If a side has neither; for vectors of several models, prompts, ways to center or types of
             computation, or centered by another language; as :meth:`PrecomputedEmbeddings.open`.

@@ -74,6 +74,7 @@ def encode(
         device: Device to encode on; by default the model's.
         show_progress_bar: Show one on stderr.
         bar: One that is shown already, to be moved on.
+
     Returns:
         float32. *Shape:* ``(texts, dim)``
     """
@@ -239,8 +240,10 @@ def token_batches(
         batch_size: See :func:`encode`.
         prompt: Text before each text.
         task: ``"query"`` or ``"document"``, for modules that distinguish them.
+
     Yields:
         Rows of a batch in ``texts``, and its features.
+
     Raises:
         ValueError: Before the first batch, for tokens that the word embeddings have no row for.
     """
@@ -301,6 +304,7 @@ def batches(lengths: np.ndarray, token_budget: int, most_rows: int | None = None
         lengths: Tokens, descending. *Shape:* ``(rows,)``
         token_budget: Tokens, padding included.
         most_rows: Maximum number of rows of a run.
+
     Example:
         >>> [(run.start, run.stop) for run in batches(np.array([9, 4, 4, 2, 2]), 8)]
         [(0, 1), (1, 3), (3, 5)]

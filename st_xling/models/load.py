@@ -132,6 +132,7 @@ def load_sentence_transformer(
         dtype: Type of the weights, and so of all that is computed with them; ``None``: as saved.
         backend: Library that runs the transformer; ``"openvino"`` needs optimum.
         trust_remote_code: Let code run that comes with the model.
+
     Raises:
         ValueError: A revision of a folder; else see :func:`loading`.
     """

@@ -144,6 +144,7 @@ def center_by_text(
         center: ``"per_language"``, ``"joint"`` or ``"none"``.
         batch_size: Most texts of a batch; by default as many as suit the device.
         show_progress_bar: Whether to show one while encoding.
+
     Raises:
         ValueError: Text of an unknown language, where each language needs a mean.
     """
@@ -235,6 +236,7 @@ def encode_columns(
         role: ``"query"`` or ``"document"``: as ``encode_query`` or ``encode_document`` embed.
         batch_size: Most texts of a batch; by default as many as suit the device.
         show_progress_bar: Whether to show one, and to warn of texts that are cut.
+
     Returns:
         One array a column. *Shape:* ``(texts, dim)``
     """
@@ -279,6 +281,7 @@ def encode_by_language(
         role: ``"query"`` or ``"document"``: as ``encode_query`` or ``encode_document`` embed.
         batch_size: Most texts of a batch; by default as many as suit the device.
         show_progress_bar: Whether to show one, and to warn of texts that are cut.
+
     Returns:
         One array a column. *Shape:* ``(texts, dim)``
     """
@@ -354,12 +357,14 @@ def fit_postprocessing(
         remove_languages: Remove the languages' directions.
         whiten: Whiten.
         dim: Number of dimensions to keep; all by default.
+
     Raises:
         ValueError: Nothing to do, more dimensions than there are, too few texts, or another number of languages.
     Source:
         Huang et al. 2023 (mBERT-SF), section 4.2; Xie et al. 2022 (LSAR), "Discovering Low-rank Subspaces for
         Language-agnostic Multilingual Representations"; Su et al. 2021, "Whitening Sentence Representations for Better
         Semantics and Faster Retrieval"; Ledoit and Wolf 2004.
+
     Example:
         >>> vectors = torch.randn(40, 4, generator=torch.Generator().manual_seed(0))
         >>> steps = fit_postprocessing(vectors, ["de", "en"] * 20, center="joint", whiten=True, dim=2)

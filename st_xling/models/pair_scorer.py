@@ -60,11 +60,13 @@ class PairScorer:
         long_queries: ``"error"``, or ``"lowest"``: minus infinity for a pair whose query, never cut, leaves no room for
             a passage.
         progress: Show a bar on stderr.
+
     Raises:
         ValueError: For a model of several labels, or one that reads other than plain pairs of texts.
 
     Attributes:
         cut_passages: Number of pairs scored so far whose passage was cut to the model's length.
+
     Example:
         >>> from st_xling.models.cross_encoders import tiny_cross_encoder
         >>> model = tiny_cross_encoder(["Who?", "He.", "There."], vocabulary=100, hidden_size=16)
@@ -108,6 +110,7 @@ class PairScorer:
         Args:
             pairs: Queries and passages.
             raw: Skip the activation: the same order, and no two scores are rounded into one.
+
         Raises:
             ValueError: With ``long_queries="error"``, for a query that leaves no room for a passage.
         """
@@ -198,8 +201,10 @@ def rerank(
         passages: Passages, in one or several languages.
         top_k: Maximum number of passages; all by default.
         options: See :class:`PairScorer`.
+
     Raises:
         ValueError: For ``top_k`` below 1, or as :meth:`PairScorer.score`.
+
     Example:
         >>> from st_xling.models.cross_encoders import tiny_cross_encoder
         >>> model = tiny_cross_encoder(["Wer?", "He.", "There."], vocabulary=100, hidden_size=16)
@@ -253,6 +258,7 @@ def pair_sizes(
         tokenizer: Counts each distinct text once.
         queries: First texts of pairs.
         passages: Second texts.
+
     Returns:
         *Shape:* ``(pairs,)`` both, int64
     """

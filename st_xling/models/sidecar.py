@@ -62,6 +62,7 @@ def model_folder(out: str | Path, source: str, key: str, *, overwrite: bool = Fa
         source: Hub id or folder of the model that it is made from.
         key: Key of the report in ``results.json``, which names the kind, such as ``"slim"``.
         overwrite: Replace an earlier model of the kind.
+
     Raises:
         ValueError: If such a model may not be written to ``out``, or another process writes it.
     """
@@ -97,6 +98,7 @@ def write_model(
         source: Model that it was made from; the manifest of its training is copied.
         report: For ``results.json``.
         complete: Called with the temporary folder before its files are moved, such as to write the card.
+
     Raises:
         OSError: When it cannot be written; an earlier model then stays.
     """
@@ -124,6 +126,7 @@ def model_fingerprint(model: Any) -> str:
 
     Args:
         model: A ``SentenceTransformer`` or a ``CrossEncoder``.
+
     Returns:
         64 hexadecimal digits.
     """

@@ -99,6 +99,7 @@ def slim_model(
         complete: Called with the folder of the slim model before it is moved to its place, such as to write the card.
         options: See :func:`~st_xling.models.load_encoder`; a ``layer``, a ``dtype`` or a prompt is saved with the slim
             model.
+
     Raises:
         ValueError: For a language without text, a folder that may not be written to, and as
             :func:`~st_xling.models.slim.slim_encoder`.
@@ -157,6 +158,7 @@ def parity(
         texts: Texts of any language.
         batch_size: Maximum batch size; chosen for the device by default.
         show_progress_bar: Show a bar while encoding.
+
     Returns:
         ``texts``: number of distinct ones. ``cosine_mean``, ``cosine_min``: of a text's two embeddings. ``same_share``:
         share of cosines of at least 0.9999.

@@ -98,6 +98,7 @@ def load_encoder(
             another backend.
     Source:
         Hu et al. 2020 (XTREME) evaluate mBERT by the mean over layer 7's tokens.
+
     Example:
         >>> from st_xling.models import tiny_encoder
         >>> tiny_encoder(["Der Hund schläft."], vocabulary=100, hidden_size=16).save("encoder")

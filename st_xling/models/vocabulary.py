@@ -65,6 +65,7 @@ def slim_encoder(
     Returns:
         An encoder of ST's modules. It shares all weights with ``model`` but the word embeddings: train one of the
         two only after saving and loading it.
+
     Raises:
         ValueError: A model of another kind, adapters that are not merged, a tokenizer of another type; text without a
             token, or that uses the whole vocabulary.
@@ -205,6 +206,7 @@ def count_tokens(
         prompts: Put before every text in turn, besides the plain text: a word may begin with another piece where it
             does not begin the text.
         progress: Show a bar on stderr.
+
     Returns:
         Occurrences by id. *Shape:* ``(ids,)``
     """
@@ -237,6 +239,7 @@ def kept_tokens(
         counts: From :func:`count_tokens`. *Shape:* ``(ids,)``
         min_count: Drop tokens that occur less often, unless another reason keeps them.
         requested: Ids to keep in any case, as far as there are such tokens.
+
     Raises:
         ValueError: For text without any token.
     """

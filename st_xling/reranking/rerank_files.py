@@ -76,8 +76,10 @@ def rerank_texts(
         work: Work folder, which is kept at the end; by default ``OUT.work``, or for a stream a temporary one, which are
             removed.
         progress: Show a bar on stderr.
+
     Returns:
         Counts and signature.
+
     Raises:
         ValueError: For faulty files, unknown ids, options out of range, a model without a head of one score, or a work
             folder of another task.
@@ -266,6 +268,7 @@ class TextRecords(IndexedLines[TextRecord]):
     Args:
         path: UTF-8, plain or packed.
         what: Name of the records in errors: ``"queries"``, ``"passages"``.
+
     Raises:
         FileNotFoundError: If there is no such file.
         ParallelTextError: For faulty lines, together: no JSON, no id, no text, an id twice; for a file without lines.
@@ -345,8 +348,10 @@ def read_candidates(
             a passage twice for a query counts once. ``None``: every passage for every query.
         queries: Those that the file may name.
         passages: Likewise.
+
     Returns:
         For each query the rows of its passages; the hash of the file's lines, or ``"all"``.
+
     Raises:
         FileNotFoundError: If there is no such file.
         ParallelTextError: For faulty lines, together: wrong columns, an id that is unknown.

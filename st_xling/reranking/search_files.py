@@ -81,8 +81,10 @@ def search_texts(
         device: Device to compute on; by default a GPU where there is one.
         memory_mib: Bound on one block of the search, in MiB.
         progress: Show bars on stderr.
+
     Returns:
         A list for each query, best first.
+
     Raises:
         ValueError: For options out of range, faulty passages, a store of another text or another encoder, a blank
             query, or one that leaves the cross-encoder no room for a passage.

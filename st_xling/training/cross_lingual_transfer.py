@@ -259,6 +259,7 @@ def run_f1(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) ->
 
     Source:
         Hu et al. 2020 (XTREME), ``third_party/run_tag.py``; seqeval 0.0.12, ``get_entities``.
+
     Example:
         >>> run_f1([["DET", "NOUN", "NOUN", "VERB"]], [["DET", "NOUN", "VERB", "VERB"]])
         0.3333333333333333
@@ -329,10 +330,12 @@ def transfer(
         resume: Resume a run in ``out`` that was stopped, from its last checkpoint.
         overwrite: Replace an earlier run in ``out``.
         command: The command line, recorded with the run.
+
     Returns:
         The name of the task; of ``languages``, in the order of the table, measures in [0, 1] and counts; the measures'
         ``average`` over all languages, as in the papers, and ``zero_shot_average`` over those that were not trained on
         (``None`` without any); rows, steps and seconds of the ``training``; the signature.
+
     Raises:
         ValueError: Bad specs or files, files that are not parallel, a language without rows, labels that are never
             trained; an occupied folder, another run to resume, no such encoder, a length that it does not reach.

@@ -251,6 +251,7 @@ def add_mono(mixture: Mixture, mono: Mapping[str, Dataset], *, seed: int = 0) ->
         mixture: Mixture of data sets, no stream.
         mono: Name → text of one language, in order, in the column ``source``; as ``load_texts`` loads it.
         seed: Seed of the order in which its sentence pairs are added: each once before any comes again.
+
     Raises:
         ValueError: A stream; text of a single sentence.
     Source:

@@ -95,6 +95,7 @@ class RetrievalSources:
             and wrong (``negative_1``, ``negative_2``, …), as many in each data set.
         parallel: Name → parallel text, for semaCL and langCL.
         others: Name → sentences without translations, for langCL: ``source`` and ``target`` alike.
+
     Example:
         >>> from st_xling.data.retrieval import load_query_passage_specs
         >>> RetrievalSources(load_query_passage_specs(["queries=phrasebook?size=10"])).rows
@@ -226,6 +227,7 @@ def separate_encoders(encoder: SentenceTransformer) -> SentenceTransformer:
 
     Args:
         encoder: What both start from; its modules become the passage encoder.
+
     Raises:
         ValueError: Routes of other names.
     """

@@ -50,6 +50,7 @@ def check_pair(first: Embeddings, second: Embeddings, first_name: str, second_na
         second: *Shape:* ``(m, dim)``
         first_name: Name of ``first`` in errors, such as ``"source_embeddings"``.
         second_name: Name of ``second``.
+
     Raises:
         ValueError: Naming the side and, for bad values, the first rows concerned.
     """
@@ -64,6 +65,7 @@ def as_embeddings(embeddings: Any, name: str) -> Embeddings:
     Args:
         embeddings: numpy or torch, real numbers of any type and memory order; lists of vectors; rows on disk.
         name: Name of the argument in an error.
+
     Raises:
         ValueError: For anything else.
     """
@@ -183,6 +185,7 @@ def nearest(queries: Embeddings, corpus: Embeddings) -> np.ndarray:
         Corpus indices, int64. *Shape:* ``(queries,)``
     Raises:
         ValueError: On an empty matrix, unequal dims, or rows that are zero or not finite.
+
     Example:
         >>> nearest(np.array([[1.0, 0.1], [0.0, 2.0]]), np.eye(2)).tolist()
         [0, 1]
@@ -211,6 +214,7 @@ def translation_ranks(queries: Embeddings, corpus: Embeddings) -> np.ndarray:
         int64. *Shape:* ``(pairs,)``
     Raises:
         ValueError: On sides of unequal length or width, empty ones, or rows that are zero or not finite.
+
     Example:
         >>> translation_ranks(np.array([[1.0, 0.1], [1.0, 0.2]]), np.eye(2)).tolist()
         [0, 1]
@@ -255,6 +259,7 @@ def retrieval_accuracy(source: Embeddings, target: Embeddings) -> tuple[float, f
         target: Translations, row-aligned. *Shape:* ``(pairs, dim)``
     Returns:
         Fractions in [0, 1]: source finds target, target finds source.
+
     Raises:
         ValueError: As :func:`nearest`, and when there are different numbers of rows.
     Source:
@@ -273,8 +278,10 @@ def precision_at(
         source: *Shape:* ``(pairs, dim)``
         target: Translations, row-aligned. *Shape:* ``(pairs, dim)``
         at: Values of N; one of at least the number of pairs gives 1.
+
     Returns:
         Fractions in [0, 1] by N: source finds target, target finds source.
+
     Raises:
         ValueError: As :func:`translation_ranks`.
     Source:
@@ -304,6 +311,7 @@ def weighted_f1(found: ArrayLike) -> float:
         A fraction in [0, 1].
     Source:
         mteb 2.26.24, ``abstasks/text/bitext_mining.py``, method ``_compute_metrics``.
+
     Example:
         >>> round(weighted_f1([0, 0, 2]), 4)
         0.5556

@@ -46,6 +46,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
     Args:
         path: The file; its folder must exist.
+
     Raises:
         OSError: If the file cannot be written, such as for a full disk; the temporary file is then removed.
     """
@@ -92,6 +93,7 @@ def locked(folder: Path, *, name: str = LOCK, wait_s: float = 0.0) -> Iterator[N
         folder: An existing folder; processes that do not lock it are not kept out.
         name: File to lock there, which is removed at the end.
         wait_s: Time to wait for another process, in seconds.
+
     Raises:
         ValueError: If another process has locked the folder.
     """
@@ -163,6 +165,7 @@ def read_json_object(path: Path, *, missing_ok: bool = True, remedy: str = "rest
         path: The file.
         missing_ok: Return an empty object for a missing file.
         remedy: End of the message for a damaged file.
+
     Raises:
         FileNotFoundError: If there is none, unless that is allowed.
         ValueError: If it holds anything else; names the file.
@@ -194,6 +197,7 @@ def check_shape(content: Any, shape: Any, path: Path, *, where: str = "") -> Non
             where the key ``...`` stands for all keys that are not named. Keys may be missing or ``null``.
         path: The file, for the message.
         where: Keys that lead to the content.
+
     Raises:
         ValueError: If something is of another type; names the file, the place and what is there.
     """
@@ -222,6 +226,7 @@ def update_json_object(path: Path, change: Callable[[dict[str, Any]], dict[str, 
     Args:
         path: The file, in a folder that exists.
         change: Makes the new content from the old one; what it raises leaves the file as it is.
+
     Raises:
         ValueError: As :func:`read_json_object`, or if another process keeps the folder for half a minute.
         OSError: When it cannot be written; the old file is then kept.

@@ -364,6 +364,7 @@ def check_language_code(code: str, where: str) -> None:
     Args:
         code: What a user typed: ``de``, ``deu_Latn``, ``pt-BR``; ``und`` stands for an unknown language.
         where: Option or spec that has it, for the message.
+
     Example:
         >>> check_language_code("german", "--source-language")
         Traceback (most recent call last):

@@ -54,6 +54,7 @@ def configured_prompts(name: str, revision: str | None = None) -> dict[str, str]
     Args:
         name: Hub id or folder.
         revision: Branch, tag or commit of the Hub.
+
     Raises:
         ValueError: If the configuration in the folder is damaged.
     """

@@ -230,6 +230,7 @@ def check_installed(package: str, purpose: str, *, extra: str) -> None:
         package: Its import name, such as ``"peft"``.
         purpose: Task that needs it.
         extra: Our extra that installs it.
+
     Raises:
         ValueError: If it is missing; says how to install it.
     """
@@ -246,6 +247,7 @@ def check_device(name: str) -> None:
 
     Args:
         name: PyTorch's name of it: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``.
+
     Raises:
         ValueError: For a name that is none, or a device that is not there.
     """

@@ -31,6 +31,7 @@ def check_outputs(files: Mapping[str, Any], inputs: Iterable[Any], *, folders: M
         inputs: Files, folders, specs such as ``de-en=a.de,a.en?split=test``, Hub ids; what names nothing on this
             machine is skipped.
         folders: Name of the option → folder to be written.
+
     Raises:
         ValueError: Naming the option, the path and what it would replace.
     """
@@ -163,6 +164,7 @@ def shown_command(command: str, repo_id: str | None = None) -> str:
     Args:
         command: The command as it was typed.
         repo_id: Replaces the model of ``evaluate`` and ``transfer``, which comes after the task.
+
     Example:
         >>> shown_command("st-xling evaluate bucc my-encoder --data mining --json f.json --keep", "me/encoder")
         'st-xling evaluate bucc me/encoder --data mining'

@@ -40,6 +40,7 @@ def bfloat16_speedup(device: str = "cpu") -> float:
 
     Args:
         device: Type of the device, such as ``"cpu"`` or ``"cuda"``.
+
     Returns:
         The ratio of both times; 0 if the device has no bfloat16.
     """

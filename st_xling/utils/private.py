@@ -34,8 +34,10 @@ def dataclass_fields(package: str, module: str) -> list[str]:
     Args:
         package: Such as ``"transformers"``.
         module: Path of the module in it, such as ``"training_args.py"``.
+
     Returns:
         The names in order; empty if there is no such file.
+
     Example:
         >>> "logging_steps" in dataclass_fields("transformers", "training_args.py")
         True

@@ -59,6 +59,7 @@ class ResumableFolder:
         instead: Alternative for the user, in errors.
         record: File of the record, relative to the folder.
         owns_folder: True if everything in the folder belongs to the task, such as the folders of its parts.
+
     Raises:
         ValueError: On entering: it is a file, or another process works in it.
 
@@ -110,8 +111,10 @@ class ResumableFolder:
         Args:
             task: Everything that the kept results depend on, by name; JSON values.
             overwrite: Remove the files of another task.
+
         Returns:
             Whether the folder was begun for this task before.
+
         Raises:
             ValueError: If the folder was begun for another task (names the differences), or contains something else.
         """
@@ -183,6 +186,7 @@ class ResumableFolder:
             checksum: Add the fact ``crc32`` of the file, for steps that are written once: a kill between the record and
                 the file leaves an earlier file as it was.
             facts: Other facts of the step; JSON values.
+
         Raises:
             OSError: If there is no room; the step is then not finished.
         """
@@ -344,6 +348,7 @@ def check_replaced(files: Mapping[str, Any], work: str | Path | None) -> None:
     Args:
         files: Name of the option → file; no file, an empty one, a device or ``"-"`` is ignored.
         work: Result of :func:`work_path`.
+
     Raises:
         ValueError: Naming option and file.
     """

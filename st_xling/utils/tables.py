@@ -52,6 +52,7 @@ def format_rows(head: str, columns: Sequence[Column], rows: Sequence[Row]) -> st
         head: Head of the labels.
         columns: The measures.
         rows: Their values.
+
     Example:
         >>> columns = [Column("to English"), Column("pairs", percent=False, decimals=0)]
         >>> print(format_rows("language", columns, [Row("deu", [0.98, 1000]), Row("all", [0.98, None], average=True)]))

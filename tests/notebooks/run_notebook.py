@@ -87,6 +87,7 @@ def run_notebook(path: Path, folder: Path, encoder: str | Path | None = None) ->
         path: The notebook.
         folder: Where its cells run.
         encoder: Folder that is read as :data:`READY_MODEL`.
+
     Raises:
         nbclient.exceptions.CellExecutionError: With the cell that failed, and why.
     """

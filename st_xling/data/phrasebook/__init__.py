@@ -91,6 +91,7 @@ def _align(source: str, target: str) -> list[list[int]]:
     Args:
         source: Slots of the source sentence: for every token the letters of what it expresses, ``-`` for nothing.
         target: Slots of the target sentence.
+
     Returns:
         Pairs ``[source index, target index]``, sorted.
     """
@@ -113,8 +114,10 @@ def phrase_sentences(language: str, *, split: str = "train", size: int = 1000, s
         split: ``train``, ``dev`` or ``test``.
         size: Number of sentences.
         seed: Which sample to draw, see :func:`parallel_phrases`.
+
     Raises:
         ValueError: If the language or split is unknown, or ``size`` is above the size of the split.
+
     Example:
         >>> phrase_sentences("en", size=1)
         ['She knows that we can eat the oranges tomorrow.']
@@ -137,11 +140,14 @@ def parallel_phrases(
         size: Number of pairs.
         seed: Which sample to draw. 0 takes the first rows of the split; any other seed shuffles the split and takes
             the rows of its second half first.
+
     Returns:
         A dataset with columns ``source``, ``target``, ``source_language``, ``target_language``, ``alignment`` (pairs
         of token indices), ``source_tokens`` and ``target_tokens``. Tokens are what spaces separate; in Chinese, words.
+
     Raises:
         ValueError: If a language or split is unknown, or ``size`` is above the size of the split.
+
     Example:
         >>> row = parallel_phrases("zh", "en", size=10)[0]
         >>> sorted(row)[:3]
@@ -207,11 +213,14 @@ def mining_phrases(
         size: Sentences of each corpus.
         gold: How many of them have their translation in the other corpus.
         seed: Which sample to draw.
+
     Returns:
         The corpora, each shuffled, and the pairs.
+
     Raises:
         ValueError: If a language or split is unknown, ``gold`` is above ``size``, or the split has fewer than
             ``2 * size - gold`` sentences.
+
     Example:
         >>> corpora = mining_phrases("de", "en", size=50, gold=5)
         >>> len(corpora.source), len(corpora.target), len(corpora.gold)
@@ -268,8 +277,10 @@ def phrase_passages(
         split: ``train`` (2,400 passages), ``dev`` (600) or ``test`` (600).
         size: Number of passages, and of questions.
         seed: Which sample to draw, see :func:`parallel_phrases`.
+
     Raises:
         ValueError: If a language or split is unknown, or ``size`` is above the size of the split.
+
     Example:
         >>> phrases = phrase_passages(["de", "en"], size=3)
         >>> len(phrases.passages["de"]), phrases.ids[2]

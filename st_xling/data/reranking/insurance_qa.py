@@ -56,6 +56,7 @@ def read_insurance_qa(folders: Mapping[str, Path], *, split: str = "train") -> A
     Args:
         folders: Language → folder.
         split: ``train``, ``dev`` or ``test``.
+
     Raises:
         FileNotFoundError: If a file is missing.
         ValueError: For faulty lines or objects, labels that are not listed, a language that the folder lacks,

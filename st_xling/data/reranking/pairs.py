@@ -36,6 +36,7 @@ class AlignedPairs:
             labels outside {0, 1}.
     Source:
         IEEE Access 2020, "Cross-Lingual Passage Re-Ranking With Alignment Augmented Multilingual BERT", IV-B-2, IV-C-2.
+
     Example:
         >>> pairs = AlignedPairs({"en": ["Who?"], "zh": ["谁？"]}, {"en": ["He did."], "zh": ["是他。"]}, [1])
         >>> pairs.languages, len(pairs)
@@ -154,6 +155,7 @@ def with_negatives(pairs: AlignedPairs, *, negatives_per_positive: int = 1, seed
         pairs: Pairs in any number of languages, labeled negatives among them or not.
         negatives_per_positive: Drawn for each row of label 1.
         seed: Seed of the draw.
+
     Raises:
         ValueError: If some positive has too few other passages.
     """
@@ -194,6 +196,7 @@ def draw_apart(askers: np.ndarray, forbidden: np.ndarray, items: int, *, count: 
         items: Number of items; they are 0, 1, …
         count: Items a row.
         seed: Seed of the draw.
+
     Returns:
         Items. *Shape:* ``(rows, count)``
     Raises:

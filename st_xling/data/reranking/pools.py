@@ -78,6 +78,7 @@ class AlignedQuestions:
         Args:
             negatives_per_positive: Drawn for each relevant passage.
             seed: Seed of the draw.
+
         Raises:
             ValueError: If there are too few other passages.
         """
@@ -210,6 +211,7 @@ def candidate_pools(
         max_candidates: Draw this many candidates for each query where it has more. Relevant ones always stay, so the
             task gets easier; see the signature (``candidates:100+relevant``).
         seed: Seed of all draws.
+
     Raises:
         ValueError: For a language in which there are no queries, or ``max_candidates`` below 1, which would leave the
             relevant ones alone.

@@ -33,6 +33,7 @@ def read_question_answering(paths: Mapping[str, str | Path]) -> AlignedQuestions
 
     Args:
         paths: Language → ``.json``, plain or packed.
+
     Raises:
         FileNotFoundError: A file is not there.
         ValueError: A file that is not of this form; files that cannot be aligned; no question is left.
@@ -86,6 +87,7 @@ def _distinct_passages(
     Args:
         files: Language → file.
         paragraphs: Numbers of aligned paragraphs, one in each file.
+
     Returns:
         The paragraphs that are shown, and passage numbers; paragraphs that are alike in some languages but not in all
         have no number, since they are not each other's translations.

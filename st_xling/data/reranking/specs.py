@@ -82,6 +82,7 @@ def load_pair_specs(
         test_share: A share held out of both, which :func:`load_pool_specs` finds if it is 0.2.
         negatives_per_positive: Drawn for each relevant pair, of InsuranceQA from the question's pool; by default 1, or
             none where the files label negatives.
+
     Raises:
         FileNotFoundError: If a file is not there.
         ValueError: For malformed specs, faulty files, shares that leave nothing; as the readers of each form.
@@ -129,6 +130,7 @@ def load_pool_specs(
         query_languages: To draw from (folder: to read); by default all.
         max_candidates: Draw so many for each query; relevant ones stay.
         seed: Seed of the languages and the draws; the cut is the one of training, whatever the seed.
+
     Raises:
         FileNotFoundError, ValueError: As :func:`load_pair_specs`.
     """
@@ -168,6 +170,7 @@ def load_xpi_specs(
         fewest_dev: Fewer rows than that are not held out for development.
         negatives_per_positive: Drawn for each row; by default 1.
         skip_bad_lines: Drop faulty lines, with a warning.
+
     Raises:
         FileNotFoundError, ValueError: As the functions named.
     """
@@ -252,6 +255,7 @@ def cut(data: QuestionsOrPairs, dev_share: float, test_share: float) -> dict[str
         data: Content of the files.
         dev_share: Share of the articles, or of the queries that read alike in no language.
         test_share: The same; dealt first, so that it stays what it is however the rest is cut.
+
     Raises:
         ValueError: Shares below 0, or that leave nothing to train on; fewer articles or queries than parts.
     """
@@ -359,6 +363,7 @@ def read_labeled(paths: Mapping[str, str | Path]) -> AlignedPairs:
 
     Args:
         paths: Language → file.
+
     Raises:
         FileNotFoundError: A file is not there.
         ValueError: Faulty lines, those of all files together; files that differ in length or in labels. No line is

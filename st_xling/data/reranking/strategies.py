@@ -24,6 +24,7 @@ def merged(pairs: AlignedPairs, *, seed: int = 0) -> list[Dataset]:
     Args:
         pairs: M aligned pairs in L >= 2 languages, negatives included.
         seed: Seed of the order.
+
     Raises:
         ValueError: Fewer than two languages, or no pairs.
     """
@@ -38,6 +39,7 @@ def cascade(pairs: AlignedPairs, *, seed: int = 0) -> list[Dataset]:
     Args:
         pairs: M aligned pairs in L >= 2 languages, negatives included; the first language is trained on first.
         seed: Seed of the order of the rows in each stage.
+
     Raises:
         ValueError: If there are fewer than two languages, or no pairs.
     """
@@ -61,6 +63,7 @@ def mixed(pairs: AlignedPairs, *, seed: int = 0) -> list[Dataset]:
     Args:
         pairs: M aligned pairs in L >= 2 languages, negatives included.
         seed: Seed of the passage languages and the order.
+
     Raises:
         ValueError: Fewer than two languages, or no pairs.
     """
@@ -96,6 +99,7 @@ def spread(counts: Sequence[int], labels: np.ndarray, rng: np.random.Generator) 
         counts: Rows of each form; they sum to the number of rows.
         labels: 0 or 1. *Shape:* ``(rows,)``
         rng: Generator that shuffles.
+
     Returns:
         Numbers of forms. *Shape:* ``(rows,)``
     """
@@ -131,9 +135,11 @@ def xpi_pairs_from_parallel(
         size: Rows of parallel text to draw from all; by default all.
         negatives_per_positive: Drawn among the rows of the same pair of languages.
         seed: Seed of all draws.
+
     Returns:
         ``(1 + negatives_per_positive) x size`` rows of ``query``, ``passage``, ``label``, ``query_language`` and
         ``passage_language``, shuffled.
+
     Raises:
         ValueError: If a row's two languages are the same or unknown, ``size`` is beyond the rows that there are, or a
             language pair has too few rows for the negatives.
@@ -191,6 +197,7 @@ def parallel_pools(
         queries: At most so many, in even shares for each pair of languages.
         candidates: Sentences to choose from, at most; drawn for each query, with the translation.
         seed: Seed of all draws.
+
     Raises:
         ValueError: As :func:`by_language_pair`.
     """
@@ -221,8 +228,10 @@ def by_language_pair(
         data: Name → parallel text with ``source``, ``target``, ``source_language`` and ``target_language``.
         size: Rows to draw from all data sets together; by default all.
         seed: Seed of this draw.
+
     Returns:
         Languages, in the order of the first row that has them, → their texts, aligned.
+
     Raises:
         ValueError: If a row has the same language twice, or an unknown one, or ``size`` is beyond the rows that there
             are.

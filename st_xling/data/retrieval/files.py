@@ -63,6 +63,7 @@ def read_passages(paths: Iterable[str | Path], *, skip_bad_lines: bool = False) 
     Args:
         paths: Files, plain or packed, in the order of the corpus.
         skip_bad_lines: Skip faulty lines, with a warning, instead of raising.
+
     Raises:
         FileNotFoundError: If a file is missing.
         ParallelTextError: For all faulty lines together: bad JSON, no id, no text, an id twice.
@@ -165,6 +166,7 @@ def read_folder(
         query_languages: Languages of the queries to read; ``None`` for all.
         split: Split of queries and qrels.
         skip_bad_lines: Skip faulty lines, with a warning, instead of raising.
+
     Raises:
         FileNotFoundError: If the folder, or one of the three, is missing.
         ParallelTextError: For faulty lines, a file's together.
@@ -221,6 +223,7 @@ def read_queries(path: str | Path, *, skip_bad_lines: bool = False) -> dict[str,
         path: ``id TAB text`` lines where the name holds ``.tsv``, else JSON lines with an id (``_id``, ``query_id`` or
             ``id``) and a text (``text`` or ``query``); either may be packed.
         skip_bad_lines: Skip faulty lines, with a warning, instead of raising.
+
     Raises:
         FileNotFoundError: If there is no such file.
         ParallelTextError: For all faulty lines together: no id, no text, an id twice with another text.
@@ -263,8 +266,10 @@ def read_queries_with_passages(
     Args:
         path: JSON lines, plain or packed.
         skip_bad_lines: As :func:`read_queries`.
+
     Returns:
         Queries by id; by query id, its positive passages (id → text).
+
     Raises:
         FileNotFoundError, ParallelTextError: As :func:`read_queries`.
     """
@@ -292,9 +297,11 @@ def read_qrels(path: str | Path, *, skip_bad_lines: bool = False) -> Qrels:
         path: Four columns as TREC has them (query, iteration, passage, grade), divided by spaces or tabs; or three
             (query, passage, grade), divided by tabs, under BEIR's header or none. Perhaps packed.
         skip_bad_lines: Skip faulty lines, with a warning that counts them, instead of raising.
+
     Returns:
         Query id → passage id → grade, of the grades above 0 alone. As trec_eval counts, a query whose grades are all 0
         is there, with no passage: whatever is found for it is wrong.
+
     Raises:
         FileNotFoundError: If there is no such file.
         ParallelTextError: For all faulty lines together: wrong columns, and two grades of one pair.
@@ -349,6 +356,7 @@ def load_hub_retrieval_set(
             language of the passages, or that of the queries and that of the passages (``eng-deu``), if they are there.
         split: Split of the judgments, and of the rest where it is divided too.
         skip_bad_lines: Skip faulty rows, with a warning, instead of raising.
+
     Raises:
         ValueError: If the data set cannot be loaded, or has no such configuration or split.
         ParallelTextError: For rows without id or text, or an id twice with another text.

@@ -79,6 +79,7 @@ def read_retrieval_set(
             one language of the queries, by default that of the passages.
         name: Beginning of the configurations on the Hub.
         skip_bad_lines: Skip faulty lines, with a warning; relevant passages that are not in the corpus too.
+
     Raises:
         FileNotFoundError: A file is missing.
         ParallelTextError: Faulty lines, a file's together; relevant passages that are not in the corpus.
@@ -120,6 +121,7 @@ def checked_set(
         skip_bad_lines: Skip relevant passages that are not in the corpus, with a warning.
         has_all_queries: Whether the queries of all languages were read, so that judged queries that are not there are
             missing from the files.
+
     Raises:
         ParallelTextError: If relevant passages are not in the corpus, unless ``skip_bad_lines``.
         ValueError: If the queries of a language have no relevant passage at all.
@@ -193,6 +195,7 @@ def read_xquad_r(
     Args:
         paths: Language → ``.json``, plain or packed.
         query_languages: Of the questions; by default all languages of ``paths``.
+
     Raises:
         FileNotFoundError: A file is missing.
         ValueError: A file without sentences, sentences that do not lie in their paragraph, answers in no sentence, all
@@ -265,6 +268,7 @@ def load_retrieval_specs(
         query_languages: Likewise; by default all that a folder has, and the phrasebook's in the language of the
             passages.
         skip_bad_lines: As :func:`read_retrieval_set`.
+
     Raises:
         ValueError: A spec of another form; and as :func:`read_retrieval_set`.
     """
@@ -312,6 +316,7 @@ def parse_retrieval_spec(spec: str, *, options: Iterable[str] = OF_SETS, forms: 
         spec: As :func:`load_retrieval_specs` takes it.
         options: Names of the options taken, besides ``size`` and ``seed``.
         forms: What the reader takes, for messages.
+
     Example:
         >>> parse_retrieval_spec("fi=miracl?split=dev").options
         {'split': 'dev'}

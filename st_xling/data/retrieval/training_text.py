@@ -50,8 +50,10 @@ def load_query_passage_specs(
             of its pairs; or ``phrasebook``, with ``?size=…&split=…&seed=…&queries=…``.
         split: Of folders and phrasebooks whose spec names none.
         skip_bad_lines: Skip faulty lines, with a warning.
+
     Returns:
         Name → pairs.
+
     Raises:
         ValueError: If a spec has another form, or for faults of a file, or a set without pairs.
     """

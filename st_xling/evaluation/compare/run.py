@@ -143,8 +143,10 @@ def parse_models(specs: Iterable[str], **options: Unpack[EncoderLoadingOptions])
     Args:
         specs: Hub ids or folders, each with its own options after ``?``, among them ``name``.
         options: Options of all models; those of a spec replace them.
+
     Raises:
         ValueError: An option that models do not take.
+
     Example:
         >>> [(spec.name, dict(spec.options)) for spec in parse_models(["me/e5?prompt=query: ", "you/e5"], layer=7)]
         [('e5', {'layer': 7, 'prompt': 'query: '}), ('e5-2', {'layer': 7})]
@@ -181,8 +183,10 @@ def compare_models(
         samples: Samples of the bootstrap.
         batch_size: Maximum batch size; chosen for the device by default.
         show_progress_bar: Whether to show a progress bar.
+
     Returns:
         Values with bootstrap intervals, paired tests corrected by Holm over all of them, and the order that they allow.
+
     Raises:
         ValueError: No model, two of one name, unknown tasks, no task that the data allow, no samples.
     """

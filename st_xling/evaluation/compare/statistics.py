@@ -161,6 +161,7 @@ def compare_values(
         seed: Seed of all draws.
         samples: Samples of the bootstrap.
         swaps: Random swaps of each test.
+
     Returns:
         Model → values; and a test of each two models for each label, whose p-value is not corrected.
     Source:
@@ -224,6 +225,7 @@ def _values_and_differences(
         seconds: Indices of the second models of the pairs.
         samples: Samples of the bootstrap.
         seed: Seed of the draw.
+
     Returns:
         Value, lower and upper end. *Shape:* ``(models + pairs, labels, 3)``
     """
@@ -309,6 +311,7 @@ def holm(p_values: ArrayLike) -> np.ndarray:
         *Shape:* ``(tests,)``
     Source:
         Holm 1979, "A Simple Sequentially Rejective Multiple Test Procedure".
+
     Example:
         >>> holm([0.01, 0.04, 0.03]).tolist()
         [0.03, 0.06, 0.06]
@@ -330,6 +333,7 @@ def rank_label(measure: MeasureContent, label: str) -> Ranking:
     Args:
         measure: The measure, of which ``values``, ``comparisons`` with ``significant``, and ``higher`` are used.
         label: A language, or :data:`MEAN`.
+
     Example:
         >>> values = {"a": {"deu": [0.9]}, "b": {"deu": [0.8]}}
         >>> test = {"label": "deu", "first": "a", "second": "b", "difference": 0.1, "significant": True}

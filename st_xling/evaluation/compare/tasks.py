@@ -224,6 +224,7 @@ def measure_speed(
         models: Name → model, all of them loaded.
         data: Its texts are drawn from.
         batch_size: Maximum batch size; chosen for the device by default.
+
     Returns:
         Name → the texts and seconds of each round.
     """

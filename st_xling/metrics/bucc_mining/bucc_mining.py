@@ -44,6 +44,7 @@ class BuccMining(RecoveringMetric):
             them is applied. Instead of threshold.
         train_references: Their gold.
         language_pairs: Names of the rows, such as ["de-en", "fr-en"].
+
     Returns:
         precision, recall, f1: fractions in [0, 1], averaged over the rows.
         n_mined, n_gold, n_correct: counts, summed over the rows.
@@ -51,6 +52,7 @@ class BuccMining(RecoveringMetric):
         threshold_source: "given", "train", "tuned on this gold" or "none".
         rows: the same for each row, with language_pair.
         signature: what the results depend on.
+
     Examples:
         >>> bucc_mining = evaluate.load("bucc_mining")
         >>> mined = [{"source_id": "de-1", "target_id": "en-7", "score": 1.3},

@@ -35,6 +35,7 @@ class Tatoeba(RecoveringMetric):
         margin: What xsim scores neighbors by: "ratio", "distance" or "absolute" (plain cosine).
         k: Neighbors that make up a sentence's neighborhood for xsim; lowered to the number of rows where there
             are fewer.
+
     Returns:
         source_to_target_accuracy, target_to_source_accuracy, accuracy: P@1 each way and their mean, fractions
             in [0, 1].
@@ -42,6 +43,7 @@ class Tatoeba(RecoveringMetric):
         xsim_error: share of source rows whose best target by margin is not their own, in [0, 1]. Lower is better.
         n_pairs: rows.
         signature: what the results depend on.
+
     Examples:
         >>> tatoeba = evaluate.load("tatoeba")
         >>> results = tatoeba.compute(predictions=[[1.0, 0.1], [0.2, 1.0]], references=[[0.9, 0.0], [0.0, 0.5]], k=1)

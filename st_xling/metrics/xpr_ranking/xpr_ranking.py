@@ -31,10 +31,12 @@ class XprRanking(RecoveringMetric):
         predictions: For each query, a list of its candidates' scores; higher is better.
         references: For each query, a list of labels, 1 for relevant and 0 for not, in the same order.
         ks: The k of acc@k.
+
     Returns:
         acc@1, acc@10 (as in ks), mrr, map, ndcg@10: fractions in [0, 1].
         n_queries, n_without_relevant: counts; queries without a relevant candidate are skipped in the means.
         signature: what the results depend on.
+
     Examples:
         >>> xpr_ranking = evaluate.load("xpr_ranking")
         >>> results = xpr_ranking.compute(predictions=[[0.9, 0.2, 0.4], [0.1, 0.8]], references=[[0, 0, 1], [0, 1]])

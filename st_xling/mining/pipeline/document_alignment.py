@@ -136,6 +136,7 @@ def pair_documents(source_dir: str | Path, target_dir: str | Path) -> tuple[list
 
     Returns:
         Pairs of files, and files without a partner.
+
     Raises:
         ValueError: If two files of a folder have the same name, or no file has a partner.
     """
@@ -209,8 +210,10 @@ def align_texts(
             or ``"vecalign"``; by default that of the ending of ``out``, otherwise TSV.
         work: Work folder, which is kept at the end, to try other options; by default ``OUT.work``, which is removed.
         progress: Show progress bars on stderr.
+
     Returns:
         Metrics and signature.
+
     Raises:
         ValueError: For options out of range, faulty text, several documents with ``format="vecalign"``, or a work
             folder of another task.

@@ -154,8 +154,10 @@ def score_texts(
         work: Work folder, which is kept at the end, to try other thresholds or filters; by default ``OUT.work``, or for
             a stream a temporary one, which are removed.
         progress: Show progress bars on stderr.
+
     Returns:
         Metrics and signature.
+
     Raises:
         ValueError: For options out of range, a corpus without pairs, faulty lines with embeddings, which have a row for
             each line, embeddings of other texts or of two models, ``k`` above the number of distinct sentences, or a
@@ -333,6 +335,7 @@ def _check_languages(
 
     Returns:
         The filters with the languages of both sides, named or identified; and the languages that are written.
+
     Raises:
         ValueError: For sides that begin with ids, or are in other languages; for TMX also if a language is unknown.
     """
@@ -369,6 +372,7 @@ def _write_scored(
         write: Writes a pair.
         log: Stream for rejected pairs.
         progress: Show a bar on stderr.
+
     Returns:
         Scores of all pairs, *shape* ``(pairs,)``, and the number of those that were written.
     """

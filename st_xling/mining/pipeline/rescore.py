@@ -42,6 +42,7 @@ def load_reranker(
         model: A cross-encoder, perhaps yet to be loaded, or its Hub id or folder.
         device: Device to load it on; by default a GPU if there is one.
         **options: See :func:`~st_xling.models.load.load_sentence_transformer`; only of a name.
+
     Raises:
         ValueError: If nothing can be loaded at that name, or the model has no trained head of one score.
     """
@@ -101,6 +102,7 @@ def rescore_pairs(
         threshold: Keep pairs whose score, after the model's activation, is at least this.
         on_reject: Called with each rejected pair, whose ``score`` is its margin.
         progress: Show a bar on stderr.
+
     Raises:
         ValueError: For a model of several labels.
     """

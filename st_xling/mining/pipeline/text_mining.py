@@ -226,8 +226,10 @@ def mine_texts(
         work: Work folder, which is kept at the end, to try other thresholds or filters; by default ``OUT.work``, or for
             a stream a temporary one, which are removed.
         progress: Show progress bars on stderr.
+
     Returns:
         Metrics and signature.
+
     Raises:
         ValueError: For options out of range, faulty texts, embeddings of other texts or of two models, ``k`` above the
             number of distinct sentences, a work folder of another task, a broken ``mining.json``, or none that matches
@@ -689,6 +691,7 @@ def plan_mining(
         text_format: Format of the lines, see :func:`mine_texts`.
         search: Options of the search, of which ``k`` and ``memory_mib`` are measured.
         encoding: How the texts are embedded; its device also searches.
+
     Raises:
         ValueError: For options out of range, faulty texts, or embeddings that do not match them.
     """

@@ -140,6 +140,7 @@ def open_work(
         work: Folder chosen by the user.
         task: What the work depends on.
         results: Destination of each result, by the name of its file in the folder; ``None`` if it is not wanted.
+
     Raises:
         ValueError: If the folder is of another task.
     """
@@ -167,6 +168,7 @@ def search_task(
         summaries: Summaries of what is embedded, by name.
         providers: Providers of the vectors, by side.
         search: Options of the search.
+
     Raises:
         ValueError: If a store is damaged or of another text, FAISS cannot make the index for the vectors, or ``k`` is
             above the number of distinct sentences.
@@ -200,6 +202,7 @@ def embed_distinct(
         folder: Folder of the stores.
         search: Options of the search, whose method may be ``"auto"``.
         progress: Show a progress bar on stderr.
+
     Returns:
         The vectors of both texts, and the options with the method that was chosen.
     """
@@ -266,6 +269,7 @@ def pair_writer(
         threshold: Threshold of mined pairs, ``"none"`` if all were kept, which the file then carries, so that it tells
             how it was cut after any copy, sort or division: a last column or key of each pair, or a property in the
             header of TMX. ``None`` for pairs that were not mined.
+
     Raises:
         ValueError: For an id with a comma in TSV.
     """

@@ -93,11 +93,14 @@ def approximate_neighbors(
             fingerprints of both. By default they are not kept.
         device: Where to score the candidates; the index itself is searched on the CPU.
         memory_mib: Bound on the working memory, in MiB, on ``device``.
+
     Returns:
         Neighbors of the sources, and of the targets.
+
     Raises:
         ValueError: As :func:`~st_xling.mining.find_neighbors`; if FAISS has no such index or parameter, or too few
             rows to train it.
+
     Example:
         >>> forward, _ = approximate_neighbors(np.eye(3), np.eye(3)[[1, 2, 0]], k=1, factory="Flat")
         >>> forward.indices.ravel().tolist()
@@ -167,6 +170,7 @@ class CandidateIndex:
     Args:
         factory: See :func:`approximate_neighbors`.
         dim: Dimension of the vectors.
+
     Raises:
         ValueError: If FAISS cannot make the index, or it has no such parameter.
     """

@@ -53,6 +53,7 @@ class CorpusMatrix:
         embeddings: numpy (a memory map too), torch or rows on disk, any float dtype. *Shape:* ``(n, dim)``
         name: What to call them in an error.
         device: Where blocks are wanted.
+
     Raises:
         ValueError: When rows are zero or not finite.
     """
@@ -213,6 +214,7 @@ def best_of_rows(rows: Tensor, keys: Tensor, k: int, count: int) -> Tensor:
         keys: *Shape:* ``(keys,)``
         k: Keys of a row in the result.
         count: Number of rows.
+
     Returns:
         *Shape:* ``(count, k)``
     """

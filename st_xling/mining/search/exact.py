@@ -147,6 +147,7 @@ def nearest_rows(
         memory_mib: Bound on one block of products, in MiB.
         device: Where to compute.
         progress: Show a bar on stderr.
+
     Raises:
         ValueError: When dims differ, a matrix is empty, ``k`` is out of range, or rows are zero or not finite.
     """
@@ -299,6 +300,7 @@ def _candidates(
         keys: The best so far. *Shape:* ``(rows, k)``
         dtype: Type that the products were rounded to.
         error: Their largest error before that: proven for float32, estimated for bfloat16.
+
     Returns:
         Row and candidate of each pair, in the order of rows.
     """

@@ -143,12 +143,15 @@ def find_neighbors(
             see :func:`tasks_of`. The result of an approximate search depends on it.
         state_folder: Folder to save the search and its indexes in, and to resume it from.
         progress: Show a progress bar on stderr.
+
     Returns:
         Source → target, with ``sources`` rows, and target → source, with ``targets`` rows.
+
     Raises:
         ValueError: For an unknown method or engine, ``k`` above the size of either corpus, unequal dims, an empty
             corpus, rows that are zero or not finite, or a ``state_folder`` with another search.
         OSError: For a full disk in a task, which is named; results of others are saved.
+
     Example:
         >>> import numpy as np
         >>> forward, backward = find_neighbors(np.eye(3), np.eye(3)[[1, 2, 0]], k=1)
@@ -289,6 +292,7 @@ def tasks_of(sources: int, targets: int, *, k: int, method: str, shard_rows: int
         k: Neighbors, which every shard must have.
         method: Of the search; its default is another for ``"exact"``.
         shard_rows: Rows of a shard at most; a corpus is parted into as many equal ones as that takes.
+
     Raises:
         ValueError: When ``shard_rows`` is too small for ``k``.
     """
