@@ -1,4 +1,4 @@
-"""Run benchmarks, each in a process of its own.
+"""Run benchmarks, each in a separate process.
 
     python -m tests.benchmarks --quick
     python -m tests.benchmarks mining losses --out results
@@ -26,14 +26,16 @@ def main() -> int:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)} (default: all)")
     parser.add_argument("--out", type=Path, help="folder for the ratios as JSON")
-    own, options = parser.parse_known_args()
-    if unknown := set(own.names) - set(NAMES):
+    options, passed_on = parser.parse_known_args()
+    if unknown := set(options.names) - set(NAMES):
         parser.error(f"NAME must be one of {', '.join(NAMES)}: got {', '.join(unknown)}")
     print("; ".join(f"{name}: {fact}" for name, fact in machine_facts().items()), flush=True)
     failed = []
-    for name in own.names or NAMES:
-        save = ["--json", str(own.out / f"{name}.json")] if own.out else []
-        if subprocess.run([sys.executable, "-m", f"tests.benchmarks.{name}", *options, *save]).returncode:
+    for name in options.names or NAMES:
+        command = [sys.executable, "-m", f"tests.benchmarks.{name}", *passed_on]
+        if options.out:
+            command += ["--json", str(options.out / f"{name}.json")]
+        if subprocess.run(command).returncode:
             failed.append(name)
     if failed:
         print(f"failed: {', '.join(failed)}")

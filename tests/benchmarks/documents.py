@@ -39,14 +39,23 @@ def one_length(run: Run, rows: int, dim: int) -> tuple[float, float, int]:
     from st_xling.mining import align_documents
 
     (source, source_lengths), (target, target_lengths) = made_up(rows, dim)
-    texts = [["x" * length for length in lengths] for lengths in (source_lengths, target_lengths)]
+    source_sentences = ["x" * length for length in source_lengths]
+    target_sentences = ["x" * length for length in target_lengths]
     groups = []
-    before = resident()
-    seconds = run.seconds(
-        lambda: groups.extend(
-            align_documents(*texts, source_embeddings=source, target_embeddings=target, max_size=MAX_SIZE)
+
+    def align() -> None:
+        groups.extend(
+            align_documents(
+                source_sentences,
+                target_sentences,
+                source_embeddings=source,
+                target_embeddings=target,
+                max_size=MAX_SIZE,
+            )
         )
-    )
+
+    before = resident()
+    seconds = run.seconds(align)
     return seconds, peak() - before, len(groups)
 
 
@@ -71,9 +80,9 @@ def measure(
     text_seconds = run.seconds(lambda: encoder.encode(groups, batch_size=32)) / len(groups)
     log(f"encoding: {1 / text_seconds:.1f} groups/s")
     for count in rows:
-        seconds, memory, found = apart(one_length, run, count, dim)
+        seconds, memory, n_groups = apart(one_length, run, count, dim)
         encoding = 2 * count * (MAX_SIZE - 1) * text_seconds
-        note = f"{seconds:.1f} s, encoding {encoding:,.0f} s, {memory:,.0f} MiB beyond the vectors, {found:,} groups"
+        note = f"{seconds:.1f} s, encoding {encoding:,.0f} s, {memory:,.0f} MiB beyond the vectors, {n_groups:,} groups"
         yield Ratio(f"{count:,} sentences a side: time", "encoding", seconds / encoding, at_most=0.1, note=note)
 
 

@@ -41,20 +41,26 @@ def quick_sets() -> dict[str, list[tuple[str, str]]]:
 
 def letters_per_character(sets: Mapping[str, Sequence[tuple[str, str]]]) -> dict[str, dict[str, float]]:
     """Language → script → letters of English per character, other characters apart, by least squares."""
-    found = {}
+    letters_by_language = {}
     for language in ("zh", "ja", "ko"):
         pairs = sets.get(language)
         if not pairs:
             continue
         texts = [text for text, _ in pairs]
-        counts = {script: [len(re.findall(pattern, text)) for text in texts] for script, pattern in DENSE.items()}
-        counts = {script: column for script, column in counts.items() if sum(column) > 0.05 * sum(map(len, texts))}
-        rest = [len(text) - sum(column[row] for column in counts.values()) for row, text in enumerate(texts)]
-        columns = np.array([*counts.values(), rest], float).T
-        letters = np.array([len(english) for _, english in pairs], float)
-        weights = np.linalg.lstsq(columns, letters, rcond=None)[0]
-        found[language] = dict(zip(counts, weights.tolist()))
-    return found
+        lengths = np.array([len(text) for text in texts], float)
+
+        # A script of at most 5 % of the characters is not fitted, but counted with the other characters.
+        counts = {}
+        for script, pattern in DENSE.items():
+            column = np.array([len(re.findall(pattern, text)) for text in texts], float)
+            if column.sum() > 0.05 * lengths.sum():
+                counts[script] = column
+        other_characters = lengths - sum(counts.values())
+        columns = np.array([*counts.values(), other_characters]).T
+        english_letters = np.array([len(english) for _, english in pairs], float)
+        weights = np.linalg.lstsq(columns, english_letters, rcond=None)[0]
+        letters_by_language[language] = dict(zip(counts, weights.tolist()))
+    return letters_by_language
 
 
 def tatoeba_sets(folder: Path) -> dict[str, list[str]]:
@@ -101,7 +107,9 @@ def rejected_languages(sets: Mapping[str, Sequence[str]]) -> tuple[int, int, int
 def measure(run: Run) -> Iterator[Ratio]:
     if run.quick:
         sets = quick_sets()
-        languages = {language: [source for source, _ in pairs] for language, pairs in sets.items()}
+        languages = {}
+        for language, pairs in sets.items():
+            languages[language] = [source for source, _ in pairs]
     else:
         sets = dev_sets(data_folder())
         languages = tatoeba_sets(data_folder())

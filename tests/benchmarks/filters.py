@@ -15,6 +15,7 @@ import gzip
 import os
 from collections.abc import Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,22 +87,24 @@ def quick_document() -> Document:
 
     phrases = parallel_phrases("de", size=120)
     pairs = {pair for pair in zip(phrases["source"], phrases["target"]) if pair[0] != pair[1]}
-    source, target = (list(dict.fromkeys(side)) for side in zip(*sorted(pairs)))
-    return Document("phrasebook.de", source, target, pairs, pairs)
+    source, target = zip(*sorted(pairs))
+    return Document("phrasebook.de", list(dict.fromkeys(source)), list(dict.fromkeys(target)), pairs, pairs)
 
 
 def read(folder: Path) -> Document:
     """Read the documents ``en`` and ``xx`` of a folder, and their groups from ``gold``."""
     from st_xling.evaluation.alignment import read_groups
 
-    english, translation = ((folder / name).read_text(encoding="utf-8").splitlines() for name in ("en", "xx"))
-    groups = read_groups(folder / "gold")
-    together = {(translation[row], english[column]) for columns, rows in groups for row in rows for column in columns}
-    gold = {
-        (translation[rows[0]], english[columns[0]])
-        for columns, rows in groups
-        if len(rows) == len(columns) == 1 and translation[rows[0]] != english[columns[0]]
-    }
+    english = (folder / "en").read_text(encoding="utf-8").splitlines()
+    translation = (folder / "xx").read_text(encoding="utf-8").splitlines()
+    together = set()
+    gold = set()
+    for english_rows, translation_rows in read_groups(folder / "gold"):
+        sources = [translation[row] for row in translation_rows]
+        targets = [english[row] for row in english_rows]
+        together.update(product(sources, targets))
+        if len(sources) == len(targets) == 1 and sources != targets:
+            gold.add((sources[0], targets[0]))
     return Document(folder.name, list(dict.fromkeys(translation)), list(dict.fromkeys(english)), together, gold)
 
 
@@ -184,11 +187,12 @@ def measure(
         rejected = {"documents": in_documents, "dev pairs": list(dev_pairs(folder))}
 
     texts = ("documents", "with untranslated lines")
-    totals = {(text, way): Counts() for text in texts for way in WAYS}
+    totals = {key: Counts() for key in product(texts, WAYS)}
     for document in documents:
-        saved = [Path(vectors, f"{document.name}.{side}.npy") if vectors else None for side in ("xx", "en")]
-        source = embed(encoder, document.source, prompt, saved[0])
-        target = embed(encoder, document.target, prompt, saved[1])
+        source_file = Path(vectors, f"{document.name}.xx.npy") if vectors else None
+        target_file = Path(vectors, f"{document.name}.en.npy") if vectors else None
+        source = embed(encoder, document.source, prompt, source_file)
+        target = embed(encoder, document.target, prompt, target_file)
         mixed, rows = with_untranslated(document, seed)
         counts = (
             mine_each_way(document, source, target),

@@ -9,6 +9,7 @@ ranks 2 to 32, and the nearest ones below relative margins.
 
 import gzip
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -104,14 +105,15 @@ def measure(
 
     if run.quick:
         rows = quick_items()
-        encoder = tiny_encoder([text for item in rows for text in (*item.source, *item.target)])
+        encoder = tiny_encoder([*chain.from_iterable(item.source + item.target for item in rows)])
     else:
         rows = read(data_folder() / "pawsx", items)
         encoder = load_encoder(encoder_folder(model))
-    sources = [text for item in rows for text in item.source]
-    targets = [text for item in rows for text in item.target]
+    sources = [*chain.from_iterable(item.source for item in rows)]
+    targets = [*chain.from_iterable(item.target for item in rows)]
     texts = list(dict.fromkeys([*sources, *targets]))
-    encoded = Encoded(texts, embed(encoder, texts, prompt, Path(vectors) if vectors else None))
+    saved = Path(vectors) if vectors else None
+    encoded = Encoded(texts, embed(encoder, texts, prompt, saved))
     pairs = Dataset.from_dict({"source": sources, "target": targets})
     log(f"{len(rows)} items, {sum(item.is_paraphrase for item in rows)} of them paraphrases")
 
@@ -120,22 +122,22 @@ def measure(
     for number in (1, 5):
         for way, options in WAYS.items():
             mined: Any = add_hard_negatives(pairs, encoded, num_negatives=number, **options)  # type: ignore[arg-type]
-            negatives = list(zip(*(mined[f"negative_{place}"] for place in range(1, number + 1))))
+            negatives = list(zip(*(mined[f"negative_{rank}"] for rank in range(1, number + 1))))
             shares[number, way] = share_taken(rows, negatives, True)
             others = share_taken(rows, negatives, False)
-            drawn = [(source, text) for source, texts_of_row in zip(sources, negatives) for text in texts_of_row]
-            cosines = encoded.similarity_pairwise(*(torch.from_numpy(encoded.encode(side)) for side in zip(*drawn)))
+            source_vectors = torch.from_numpy(encoded.encode(sources)).repeat_interleave(number, dim=0)
+            negative_vectors = torch.from_numpy(encoded.encode([*chain.from_iterable(negatives)]))
+            cosines = encoded.similarity_pairwise(source_vectors, negative_vectors)
             print(f"| {number} | {way} | {shares[number, way]:.1%} | {others:.1%} | {cosines.mean():.3f} |")
     print()
     for number in (1, 5):
         random = shares[number, "ranks 2 to 32 at random"]
-        yield Ratio(
-            f"{number} negatives below a margin of 5 %: paraphrases taken",
-            "those of ranks 2 to 32",
-            shares[number, "margin 0.05"] / random if random else [],
-            at_most=0.5,
-            note="" if random else "none is taken",
-        )
+        what = f"{number} negatives below a margin of 5 %: paraphrases taken"
+        if random:
+            ratio = shares[number, "margin 0.05"] / random
+            yield Ratio(what, "those of ranks 2 to 32", ratio, at_most=0.5)
+        else:
+            yield Ratio(what, "those of ranks 2 to 32", [], at_most=0.5, note="none is taken")
 
 
 if __name__ == "__main__":

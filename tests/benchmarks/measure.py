@@ -56,10 +56,16 @@ class Ratio:
 
     def as_dict(self) -> dict[str, Any]:
         """As in JSON, with median, least and greatest value."""
-        values = [float(value) for value in (self.values if isinstance(self.values, Sequence) else [self.values])]
-        numbers = {"value": median(values), "low": min(values), "high": max(values)} if values else {}
-        targets = {key: value for key in ("at_most", "at_least") if (value := getattr(self, key)) is not None}
-        return {"peer": self.peer, **numbers, **targets, "note": self.note}
+        content: dict[str, Any] = {"peer": self.peer}
+        rounds = self.values if isinstance(self.values, Sequence) else [self.values]
+        values = [float(value) for value in rounds]
+        if values:
+            content |= {"value": median(values), "low": min(values), "high": max(values)}
+        if self.at_most is not None:
+            content["at_most"] = self.at_most
+        if self.at_least is not None:
+            content["at_least"] = self.at_least
+        return content | {"note": self.note}
 
 
 @dataclass
@@ -88,13 +94,19 @@ class Run:
         """
         seconds: dict[str, list[float]] = {name: [] for name in calls}
         for number in range(-warm_up, self.rounds):
-            for name in list(calls)[:: -1 if number % 2 else 1]:
+            for name in in_round(calls, number):
                 spent = self.seconds(calls[name])
                 if number >= 0:
                     seconds[name].append(spent)
             if number >= 0:
                 log(f"round {number + 1}: " + ", ".join(f"{name} {spent[-1]:.3f} s" for name, spent in seconds.items()))
         return seconds
+
+
+def in_round(names: Iterable[str], number: int) -> list[str]:
+    """Return names in the order of a round: every second round goes backwards."""
+    order = list(names)
+    return order[::-1] if number % 2 else order
 
 
 def main(measure: Callable[..., Iterable[Ratio]], *, rounds: int = 1, quick: dict[str, Any] | None = None) -> None:
@@ -112,15 +124,10 @@ def main(measure: Callable[..., Iterable[Ratio]], *, rounds: int = 1, quick: dic
         description=sys.modules["__main__"].__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    own = {name: each for name, each in inspect.signature(measure, eval_str=True).parameters.items() if name != "run"}
-    for name, parameter in own.items():
-        flag, default, kind = f"--{name.replace('_', '-')}", parameter.default, parameter.annotation
-        if kind is bool:
-            parser.add_argument(flag, action="store_true")
-        elif isinstance(default, tuple):
-            parser.add_argument(flag, nargs="+", type=type(default[0]) if default else str, default=default)
-        else:
-            parser.add_argument(flag, type=(get_args(kind) or (kind,))[0], default=default)
+    keywords = dict(inspect.signature(measure, eval_str=True).parameters)
+    del keywords["run"]
+    for parameter in keywords.values():
+        add_option(parser, parameter)
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cpu-time", action="store_true", help="processor time, as always with one thread")
@@ -132,13 +139,16 @@ def main(measure: Callable[..., Iterable[Ratio]], *, rounds: int = 1, quick: dic
     torch.set_num_threads(options.threads)
     by_processor = options.cpu_time or options.threads == 1
     clock = time.process_time if by_processor else time.perf_counter
-    run = Run(options.quick, options.rounds or (1 if options.quick else rounds), options.threads, clock)
-    started, ratios = time.monotonic(), dict[str, dict[str, Any]]()
+    default_rounds = 1 if options.quick else rounds
+    run = Run(options.quick, options.rounds or default_rounds, options.threads, clock)
+    values = {name: getattr(options, name) for name in keywords}
+    started = time.monotonic()
+    ratios: dict[str, dict[str, Any]] = {}
     try:
-        for one in measure(run, **{key: getattr(options, key) for key in own}):
-            assert "." not in one.what and one.what not in ratios, one.what
-            ratios[one.what] = one.as_dict()
-            print(describe(one.what, ratios[one.what], targets=not options.quick), flush=True)
+        for ratio in measure(run, **values):
+            assert "." not in ratio.what and ratio.what not in ratios, ratio.what
+            ratios[ratio.what] = ratio.as_dict()
+            print(describe(ratio.what, ratios[ratio.what], targets=not options.quick), flush=True)
     except Skipped as why:
         ratios["skipped"] = {"peer": "", "note": str(why)}
         print(f"skipped: {why}")
@@ -153,26 +163,47 @@ def main(measure: Callable[..., Iterable[Ratio]], *, rounds: int = 1, quick: dic
         write_json(options.json, {**content, "ratios": ratios})
 
 
-def describe(what: str, one: Mapping[str, Any], *, targets: bool = True) -> str:
+def add_option(parser: argparse.ArgumentParser, parameter: inspect.Parameter) -> None:
+    """Add the option of a keyword of a benchmark: a flag, several values or one, by its default and type."""
+    flag = f"--{parameter.name.replace('_', '-')}"
+    default = parameter.default
+    kind = parameter.annotation
+    if kind is bool:
+        parser.add_argument(flag, action="store_true")
+    elif isinstance(default, tuple):
+        kind = type(default[0]) if default else str
+        parser.add_argument(flag, nargs="+", type=kind, default=default)
+    else:
+        kind = (get_args(kind) or (kind,))[0]  # int of int | None
+        parser.add_argument(flag, type=kind, default=default)
+
+
+def describe(what: str, ratio: Mapping[str, Any], *, targets: bool = True) -> str:
     """Describe a ratio in a line: what, its median with the range, by whom, target and note."""
-    words = [f"{what} by {one['peer']}"]
-    if "value" in one:
-        value, low, high = (f"{one[key]:.3g}" for key in ("value", "low", "high"))
-        words.append(value if low == high else f"{value} ({low}-{high})")
+    words = [f"{what} by {ratio['peer']}"]
+    if "value" in ratio:
+        value = f"{ratio['value']:.3g}"
+        low = f"{ratio['low']:.3g}"
+        high = f"{ratio['high']:.3g}"
+        if low != high:
+            value = f"{value} ({low}-{high})"
+        words.append(value)
         for key, sign in (("at_most", 1), ("at_least", -1)):
-            if targets and key in one:
-                missed = sign * one["value"] > sign * one[key]
-                words.append(f"{key.replace('_', ' ')} {one[key]:.3g}{', MISSED' if missed else ''}")
-    return ": ".join([*words, one["note"]]) if one["note"] else ": ".join(words)
+            if targets and key in ratio:
+                missed = sign * ratio["value"] > sign * ratio[key]
+                words.append(f"{key.replace('_', ' ')} {ratio[key]:.3g}{', MISSED' if missed else ''}")
+    if ratio["note"]:
+        words.append(ratio["note"])
+    return ": ".join(words)
 
 
 def log(text: str) -> None:
     print(f"  {text}", file=sys.stderr, flush=True)
 
 
-def quotients(own: Sequence[float], other: Sequence[float]) -> list[float]:
-    """Round by round."""
-    return [one / two for one, two in zip(own, other)]
+def quotients(values: Sequence[float], others: Sequence[float]) -> list[float]:
+    """Divide values by others, round by round."""
+    return [value / other for value, other in zip(values, others)]
 
 
 def apart(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -196,7 +227,8 @@ def peak() -> float:
     """The most MiB that this process has held."""
     # Not getrusage: a child begins with its parent's peak, and this parent holds models.
     status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) / 2**10
+    high_water_mark = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    return int(high_water_mark.split()[1]) / 2**10
 
 
 def data_folder() -> Path:
@@ -212,7 +244,9 @@ def parallel(run: Run, language: str, rows: int | None = None) -> list[tuple[str
     if run.quick:
         from st_xling.data.phrasebook import LANGUAGES, parallel_phrases
 
-        phrases = parallel_phrases(language if language in LANGUAGES else "vi", size=rows or 400)
+        if language not in LANGUAGES:
+            language = "vi"
+        phrases = parallel_phrases(language, size=rows or 400)
         return list(zip(phrases["source"], phrases["target"]))
     with gzip.open(data_folder() / "parallel" / f"{language}-en.tsv.gz", "rt", encoding="utf-8") as lines:
         pairs = [line.rstrip("\n").split("\t") for line in islice(lines, rows)]

@@ -67,8 +67,10 @@ from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.mining.search.exact import exact_rows
 from tests.benchmarks.measure import Ratio, Run, main
 
-# Rows of a side by which exact search is timed at most, and rows made up at a time.
-_TIMED, _ROWS_AT_ONCE = 50_000, 2**16
+# Rows of a side by which exact search is timed at most.
+_TIMED = 50_000
+# Rows made up at a time.
+_ROWS_AT_ONCE = 2**16
 
 
 def made_up(rows: int, seed: int, dim: int = 384) -> np.ndarray:
@@ -76,12 +78,13 @@ def made_up(rows: int, seed: int, dim: int = 384) -> np.ndarray:
     topics = np.random.default_rng(0).standard_normal((max(2, rows // 100), dim), dtype=np.float32)
     result = np.memmap(tempfile.TemporaryFile(), np.float16, "w+", shape=(rows, dim))  # noqa: SIM115
     for start in range(0, rows, _ROWS_AT_ONCE):
-        shared, own = np.random.default_rng(start), np.random.default_rng((seed, start))
+        shared = np.random.default_rng(start)
+        of_side = np.random.default_rng((seed, start))
         count = min(_ROWS_AT_ONCE, rows - start)
         values = topics[(len(topics) * shared.random(count) ** 2).astype(int)]
         values += 0.7 * shared.standard_normal((count, dim), dtype=np.float32)
-        values[1::2] += 0.7 * own.standard_normal((count // 2, dim), dtype=np.float32)
-        result[start : start + count] = values + 0.2 * own.standard_normal((count, dim), dtype=np.float32)
+        values[1::2] += 0.7 * of_side.standard_normal((count // 2, dim), dtype=np.float32)
+        result[start : start + count] = values + 0.2 * of_side.standard_normal((count, dim), dtype=np.float32)
     return result
 
 
@@ -94,9 +97,10 @@ def read(path: Path, rows: int) -> np.ndarray:
     result[: len(values)] = values
     random = np.random.default_rng(0)
     for start in range(len(values), rows, _ROWS_AT_ONCE):
-        one, other = random.integers(0, len(values), (2, min(_ROWS_AT_ONCE, rows - start)))
-        share = random.uniform(0.3, 0.9, (len(one), 1)).astype(np.float32)
-        result[start : start + len(one)] = values[one] + share * values[other]
+        count = min(_ROWS_AT_ONCE, rows - start)
+        first, second = random.integers(0, len(values), (2, count))
+        share = random.uniform(0.3, 0.9, (count, 1)).astype(np.float32)
+        result[start : start + count] = values[first] + share * values[second]
     return result
 
 
@@ -115,7 +119,8 @@ def measure(
         raise SystemExit("--source and --target go together")
     sides = [made_up(rows, n) if file is None else read(file, rows) for n, file in enumerate((source, target), 1)]
     names = list(index) or [default_factory(len(sides[1]), sides[1].shape[1])]
-    sample, options = min(sample, rows), {"k": k, "memory_mib": 256}
+    sample = min(sample, rows)
+    options = {"k": k, "memory_mib": 256}
     timed = [side[:_TIMED] for side in sides]
     exact_seconds = run.seconds(lambda: find_neighbors(*timed, **options)) * (rows / len(timed[0])) ** 2
     picked = np.sort(np.random.default_rng(1).choice(rows, sample, replace=False))
@@ -129,11 +134,13 @@ def measure(
         keys: list[torch.Tensor] = []
         search = partial(chosen.search, queries, corpus, **options)
         to_search = run.seconds(lambda: keys.append(search()[0])) * rows / sample  # noqa: B023
-        found, seconds = Neighbors.from_keys(keys[0]).indices, 2 * (to_make + to_search)
-        label, note = name.replace(".", ","), f"{seconds:.1f} by {exact_seconds:.1f} s; {rows:,} a side"
+        approximate = Neighbors.from_keys(keys[0]).indices
+        seconds = 2 * (to_make + to_search)
+        label = name.replace(".", ",")
+        note = f"{seconds:.1f} by {exact_seconds:.1f} s; {rows:,} a side"
         yield Ratio(f"{label}: speed", "exact", exact_seconds / seconds, note=note)
-        best = float((found[:, 0] == exact[:, 0])[translated].mean())
-        recall = float((exact[:, :, None] == found[:, None]).any(axis=2).mean())
+        best = float((approximate[:, 0] == exact[:, 0])[translated].mean())
+        recall = float((exact[:, :, None] == approximate[:, None]).any(axis=2).mean())
         yield Ratio(f"{label}: pairs", "exact", best, note=f"recall {recall:.4f}")
 
 

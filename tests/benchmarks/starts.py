@@ -11,11 +11,15 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.benchmarks.measure import Ratio, Run, Skipped, encoder_folder, main, parallel
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformerTrainingArguments
 
 RECIPES = ("tr", "tr-tlm", "amber", "mexma", "dap")
 STARTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -59,8 +63,9 @@ def rows_of_starts(recipes: Sequence[str], steps: int, folder: Path) -> Iterator
                 print(f"| {start} | {recipe} | – | refused: {str(error).partition(': ')[2].partition(';')[0]} | – |")
                 continue
             losses = [entry["loss"] for entry in result.history if "loss" in entry]
-            vectors, saved = (model.encode(TEXTS) for model in (result.model, SentenceTransformer(str(out))))
-            distance = float(abs(vectors - saved).max())
+            trained = result.model.encode(TEXTS)
+            loaded = SentenceTransformer(str(out)).encode(TEXTS)
+            distance = float(abs(trained - loaded).max())
             same = "equal" if distance == 0 else f"differ by {distance:.0e}"
             pace = result.seconds / result.steps
             print(f"| {start} | {recipe} | {pace:.2f} | {losses[0]:.2f} → {losses[-1]:.2f} | {same} |", flush=True)
@@ -73,11 +78,7 @@ def rows_of_storage(
     """Print a line for each type of storage; yield mean loss of the last tenth, and the share of weights that moved."""
     import torch
     from datasets import Dataset
-    from sentence_transformers import (
-        SentenceTransformer,
-        SentenceTransformerTrainer,
-        SentenceTransformerTrainingArguments,
-    )
+    from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
 
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.losses import TranslationRankingLoss
@@ -85,12 +86,13 @@ def rows_of_storage(
     from st_xling.models.vocabulary import slim_encoder
     from st_xling.training import CrossLingualTrainer
 
-    batch, held_out = 32, 1000
-    whole = SentenceTransformer(encoder_folder(model), device="cpu")
-    pairs = parallel(run, "de", steps * batch + held_out)
-    held, rows = pairs[:held_out], pairs[held_out:]
-    evaluator = TatoebaEvaluator({"deu": ([pair[0] for pair in held], [pair[1] for pair in held])}, name="dev")
-    start = slim_encoder(cut_to_layer(whole, layers), [text for pair in pairs for text in pair])
+    batch = 32
+    n_held_out = 1000
+    encoder = SentenceTransformer(encoder_folder(model), device="cpu")
+    pairs = parallel(run, "de", steps * batch + n_held_out)
+    held_out, rows = pairs[:n_held_out], pairs[n_held_out:]
+    evaluator = TatoebaEvaluator({"deu": ([pair[0] for pair in held_out], [pair[1] for pair in held_out])}, name="dev")
+    start = slim_encoder(cut_to_layer(encoder, layers), [*chain.from_iterable(pairs)])
     for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
         start.to(dtype).save_pretrained(str(folder / name))
     print(
@@ -105,18 +107,7 @@ def rows_of_storage(
     for stored, title, kind in kinds:
         encoder = SentenceTransformer(str(folder / stored), device="cpu")
         before = {key: value.detach().float().clone() for key, value in encoder.named_parameters() if "layer." in key}
-        arguments = SentenceTransformerTrainingArguments(
-            str(folder / "run"),
-            max_steps=steps,
-            per_device_train_batch_size=batch,
-            learning_rate=1e-5,
-            warmup_steps=0.1,
-            logging_steps=1,
-            save_strategy="no",
-            report_to="none",
-            disable_tqdm=True,
-            use_cpu=True,
-        )
+        arguments = storage_arguments(folder / "run", steps, batch)
         data = Dataset.from_dict({"source": [pair[0] for pair in rows], "target": [pair[1] for pair in rows]})
         trainer = kind(model=encoder, args=arguments, train_dataset=data, loss=TranslationRankingLoss(encoder))
         began = time.perf_counter()
@@ -130,6 +121,24 @@ def rows_of_storage(
         score = 100 * evaluator(encoder)[evaluator.primary_metric]
         print(f"| {stored} | {title} | {seconds:.2f} | {last:.4f} | {100 * share:.1f} % | {score:.2f} |", flush=True)
         yield f"{stored}, {title}", last, share
+
+
+def storage_arguments(out: Path, steps: int, batch: int) -> SentenceTransformerTrainingArguments:
+    """Return the arguments with which each type of storage is trained."""
+    from sentence_transformers import SentenceTransformerTrainingArguments
+
+    return SentenceTransformerTrainingArguments(
+        str(out),
+        max_steps=steps,
+        per_device_train_batch_size=batch,
+        learning_rate=1e-5,
+        warmup_steps=0.1,
+        logging_steps=1,
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        use_cpu=True,
+    )
 
 
 def measure(
@@ -149,9 +158,10 @@ def measure(
         except Skipped as why:
             print(f"skipped: {why}")
             return
-        for (title, loss, share), (_, reference, whole) in zip(rows[1:], [rows[0]] * 2):
-            yield Ratio(f"loss from {title}", "float32", loss / reference)
-            yield Ratio(f"weights moved from {title}", "float32", share / whole)
+        _, float32_loss, float32_share = rows[0]
+        for title, loss, share in rows[1:]:
+            yield Ratio(f"loss from {title}", "float32", loss / float32_loss)
+            yield Ratio(f"weights moved from {title}", "float32", share / float32_share)
 
 
 if __name__ == "__main__":

@@ -73,8 +73,8 @@ def measure(
             if encoder is None:
                 encoder = tiny_encoder(source + target) if run.quick else load_encoder(encoder_folder(model))
             embeddings[split] = []
-            for side, texts in zip(name.split("-"), (source, target)):
-                saved = Path(vectors, f"{name}.{split}.{side}.npy") if vectors else None
+            for language, texts in zip(name.split("-"), (source, target)):
+                saved = Path(vectors, f"{name}.{split}.{language}.npy") if vectors else None
                 embeddings[split].append(embed(encoder, texts, prompt, saved))
             neighbors[split] = find_neighbors(*embeddings[split], k=K)
             mined[split] = best_pairs(*neighbors[split])

@@ -22,7 +22,7 @@ from st_xling.training import CrossLingualTrainer
 
 
 class StepTimes(TrainerCallback):
-    """The clock at every step's end; the first step warms up."""
+    """Records the clock at the end of every step; the first step warms up."""
 
     def __init__(self, clock: Any) -> None:
         self.clock = clock

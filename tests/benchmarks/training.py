@@ -10,7 +10,7 @@ By sentence-transformers' trainer with ``MultipleNegativesRankingLoss``:
 - tr: our trainer with ``TranslationRankingLoss``; with ``--bf16`` both sides are;
 - dap: its two terms, also by the step of tr.
 
-By the trainer of ``--commit``, which is read from this repository; each in a process of its own, in turn:
+By the trainer of ``--commit``, which is read from this repository; each in a separate process, in turn:
 
 - earlier: a step of tr, on the same batches of mixed lengths. e02cee7c patched the encoder's forward pass, so that it
   read rows of similar length together;
@@ -29,11 +29,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tests.benchmarks.measure import Ratio, Run, Skipped, encoder_folder, log, main, parallel, quotients
+from tests.benchmarks.measure import Ratio, Run, Skipped, encoder_folder, in_round, log, main, parallel, quotients
 from tests.benchmarks.train_build import StepTimes
 
 LANGUAGES = ("de", "fr", "ru", "zh")
@@ -45,20 +46,20 @@ def parallel_text(run: Run, rows: int) -> Any:
     """Source and target, languages mixed."""
     from datasets import Dataset
 
-    pairs = [
-        pair for language in LANGUAGES for pair in random.Random(0).sample(parallel(run, language, 4 * rows), rows)
-    ]
+    pairs: list[tuple[str, str]] = []
+    for language in LANGUAGES:
+        pairs += random.Random(0).sample(parallel(run, language, 4 * rows), rows)
     random.Random(1).shuffle(pairs)
     return Dataset.from_dict({"source": [pair[0] for pair in pairs], "target": [pair[1] for pair in pairs]})
 
 
 def start(run: Run, folder: str | None, data: Any, layers: int | None) -> Any:
-    """The encoder that every row begins with a copy of."""
+    """Build the encoder of which every row trains a copy."""
     from st_xling.models import tiny_encoder
     from st_xling.models.slim import slim_encoder
     from st_xling.models.view import cut_to_layer
 
-    texts = [text for side in ("source", "target") for text in data[side]]
+    texts = [*data["source"], *data["target"]]
     if run.quick:
         return tiny_encoder(texts, vocabulary=500, hidden_size=32, layers=2)
     if folder is None and not os.environ.get("ST_XLING_E5"):
@@ -66,11 +67,13 @@ def start(run: Run, folder: str | None, data: Any, layers: int | None) -> Any:
     from sentence_transformers import SentenceTransformer
 
     model: Any = SentenceTransformer(encoder_folder(folder), device="cpu")
-    return slim_encoder(model if layers is None else cut_to_layer(model, layers), texts)
+    if layers is not None:
+        model = cut_to_layer(model, layers)
+    return slim_encoder(model, texts)
 
 
 def seconds_of_step(row: str, folder: Path, data: Any, steps: int, batch: int, bf16: bool, clock: Any) -> float:
-    """The mean; ``row`` is ``ST`` for sentence-transformers' own."""
+    """Return the mean seconds of a step; ``row`` is ``ST`` for sentence-transformers' loss and trainer."""
     from sentence_transformers import (
         SentenceTransformer,
         SentenceTransformerTrainer,
@@ -84,20 +87,33 @@ def seconds_of_step(row: str, folder: Path, data: Any, steps: int, batch: int, b
 
     model: Any = SentenceTransformer(str(folder), device="cpu")
     loss: Any
+    trainer: Any
     if row == "ST":
-        loss, kind, more = MultipleNegativesRankingLoss(model), SentenceTransformerTrainer, {}
+        loss = MultipleNegativesRankingLoss(model)
+        trainer = SentenceTransformerTrainer
     else:
-        sampler = {"batch_sampler": partial(LengthGroupedBatchSampler)}
-        loss, kind, more = TranslationRankingLoss(model), CrossLingualTrainer, sampler
+        loss = TranslationRankingLoss(model)
+        trainer = CrossLingualTrainer
     if row == "dap":
-        ids = sorted({number for text in model.tokenizer(data["target"][:])["input_ids"] for number in text})
-        loss = loss + RepresentationTranslationLoss(model, layers=2, target_vocabulary=ids)
+        vocabulary = sorted(set(chain.from_iterable(model.tokenizer(data["target"][:])["input_ids"])))
+        loss = loss + RepresentationTranslationLoss(model, layers=2, target_vocabulary=vocabulary)
     times = StepTimes(clock)
     with tempfile.TemporaryDirectory() as out:
-        options: Any = {"per_device_train_batch_size": batch, "max_steps": steps + 1, "bf16": bf16, "use_cpu": True}
-        options |= {"logging_steps": 10**6, "dataloader_drop_last": True, "save_strategy": "no", "report_to": "none"}
-        args = SentenceTransformerTrainingArguments(output_dir=out, disable_tqdm=True, **options, **more)
-        kind(model=model, args=args, train_dataset=data, loss=loss, callbacks=[times]).train()
+        arguments = SentenceTransformerTrainingArguments(
+            output_dir=out,
+            per_device_train_batch_size=batch,
+            max_steps=steps + 1,
+            bf16=bf16,
+            use_cpu=True,
+            logging_steps=10**6,
+            dataloader_drop_last=True,
+            save_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+        )
+        if row != "ST":
+            arguments.batch_sampler = partial(LengthGroupedBatchSampler)
+        trainer(model=model, args=arguments, train_dataset=data, loss=loss, callbacks=[times]).train()
     return (times.ends[-1] - times.ends[0]) / steps
 
 
@@ -114,7 +130,7 @@ def extract(commit: str, folder: Path) -> None:
 
 
 def train_build(build: Path, run: Run, *options: object) -> dict[str, Any]:
-    """Train with the package in ``build``, in a process of its own; see :mod:`tests.benchmarks.train_build`."""
+    """Train with the package in ``build``, in a separate process; see :mod:`tests.benchmarks.train_build`."""
     script = Path(__file__).with_name("train_build.py")
     command = [sys.executable, str(script), *map(str, options), f"--threads={run.threads}"]
     if run.clock is time.process_time:
@@ -142,11 +158,11 @@ def by_earlier_build(
     faster: list[float] = []
     differences: list[float] = []
     for number in range(run.rounds):
-        calls = {"now": (CHECKOUT, now), "before": (earlier, before)}
+        builds = {"now": (CHECKOUT, now), "before": (earlier, before)}
         results: dict[str, dict[str, Any]] = {}
-        for name in list(calls)[:: -1 if number % 2 else 1]:
-            build, more = calls[name]
-            results[name] = train_build(build, run, encoder, data, *options, *more)
+        for name in in_round(builds, number):
+            build, further_options = builds[name]
+            results[name] = train_build(build, run, encoder, data, *options, *further_options)
         faster += quotients(results["before"]["seconds"], results["now"]["seconds"])  # the same batches, step by step
         differences.append(abs(results["now"]["loss"] / results["before"]["loss"] - 1))
     return faster, differences
@@ -169,7 +185,8 @@ def measure(
     names = [row.strip() for row in rows.split(";")]
     if unknown := set(names) - set(ROWS):
         raise SystemExit(f"--rows knows {'; '.join(ROWS)}: got {', '.join(unknown)}")
-    data = parallel_text(run, 40 if run.quick else 5000)
+    rows_a_language = 40 if run.quick else 5000
+    data = parallel_text(run, rows_a_language)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         encoder = start(run, model, data, layers)
@@ -189,8 +206,9 @@ def measure(
             yield Ratio("tr: speed by an earlier build", commit, faster, at_least=0.9, note=f"{size}, batch {batch}")
         if "cache" in names:
             sizes = (f"--batch={cache_batch}", f"--steps={cache_steps}")
-            now, before = (f"--mini-batch-num-tokens={tokens}",), ("--mini-batch-size=32",)
-            faster, differences = compare(*sizes, now=now, before=before)
+            faster, differences = compare(
+                *sizes, now=(f"--mini-batch-num-tokens={tokens}",), before=("--mini-batch-size=32",)
+            )
             note = f"{size}, batch {cache_batch}, {tokens} tokens by 32 rows at a time"
             yield Ratio("cache: speed by an earlier build", commit, faster, at_least=1.5, note=note)
             yield Ratio("cache: difference of losses", commit, differences, at_most=1e-5)
@@ -204,10 +222,12 @@ def by_sentence_transformers(
     for _ in range(run.rounds):
         for row, spent in seconds.items():
             spent.append(seconds_of_step(row, encoder, data, steps, batch, bf16, run.clock))
+    precision = "bf16" if bf16 else "fp32"
+    at_least = {"tr": 2 if bf16 else 2.5}
     for row in names:
-        note = f"{batch / median(seconds[row]):.1f} pairs/s; {size}, batch {batch}, {'bf16' if bf16 else 'fp32'}"
+        note = f"{batch / median(seconds[row]):.1f} pairs/s; {size}, batch {batch}, {precision}"
         faster = quotients(seconds["ST"], seconds[row])
-        yield Ratio(f"{row}: speed", "ST", faster, at_least=(2 if bf16 else 2.5) if row == "tr" else None, note=note)
+        yield Ratio(f"{row}: speed", "ST", faster, at_least=at_least.get(row), note=note)
     if {"tr", "dap"} <= {*names}:
         yield Ratio("dap: time", "tr", quotients(seconds["dap"], seconds["tr"]), at_most=1.3)
 
