@@ -108,7 +108,7 @@ class CardOptions:
 
 
 @dataclass(frozen=True)
-class TrainingData:
+class CardDataset:
     """A data set that a model was trained on, as the card's table shows it.
 
     Attributes:
@@ -240,7 +240,7 @@ class CardFacts:
         self.license = self.license or source_card.get("license")
         self.base_model = self.base_model or (source if _MODEL_ID.fullmatch(source) else None)
 
-    def _training_data(self, name: str, facts: Mapping[str, Any]) -> TrainingData:
+    def _training_data(self, name: str, facts: Mapping[str, Any]) -> CardDataset:
         specs = []
         for source in _training_sources(self.run):
             label = name.removeprefix(f"{source.role}:")
@@ -250,7 +250,7 @@ class CardFacts:
                 specs.append(source.spec)
         is_on_hub = len(specs) == 1 and specs[0] in self.hub_ids["data"]
         known_license = PHRASEBOOK_LICENSE if _is_phrasebook(specs) else "unknown"
-        return TrainingData(
+        return CardDataset(
             name=name,
             rows=facts.get("rows"),
             sha8=facts.get("sha8"),
