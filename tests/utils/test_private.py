@@ -81,6 +81,7 @@ def test_a_fingerprint_follows_content() -> None:
     assert private.fingerprint(data) != private.fingerprint(data.select([0, 1]))
 
 
+@pytest.mark.slow
 def test_a_compiled_module_gives_the_one_inside() -> None:
     """Losses must find the model inside the wrapper: a trainer with ``torch_compile`` gives them that."""
     module = nn.Linear(2, 2)
@@ -171,6 +172,7 @@ def test_the_trainer_has_the_private_methods_that_ours_override() -> None:
 
 #: Public in spite of their names: of named tuples, and of ``os``.
 DOCUMENTED = {"_asdict", "_exit", "_replace"}
+BY_NAME = {"getattr", "setattr", "hasattr"}
 
 
 def is_private(name: object) -> bool:
@@ -188,12 +190,13 @@ def test_private_api_of_others_is_used_in_one_module() -> None:
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 names.add(node.target.id)
             elif isinstance(node, ast.Attribute) and is_private(node.attr):
-                is_set_on_self = isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self"
+                owner = node.value
+                is_set_on_self = isinstance(node.ctx, ast.Store) and isinstance(owner, ast.Name) and owner.id == "self"
                 if is_set_on_self:
                     names.add(node.attr)
                 else:
                     uses.add((file.name, node.attr))
-            elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "setattr", "hasattr"):
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in BY_NAME:
                 attribute = node.args[1]
                 if isinstance(attribute, ast.Constant) and is_private(attribute.value):
                     uses.add((file.name, attribute.value))
