@@ -22,15 +22,20 @@ def measured_anew() -> Iterator[None]:
 def test_a_processor_that_emulates_bfloat16_is_found_out_whatever_its_flags_say() -> None:
     """A Xeon with ``avx512_bf16`` and no AMX searched at 0.65 of the speed of float32, for a flag had decided.
 
-    oneDNN can be told to do without the instructions; the flags stay.
+    oneDNN can be told to do without the instructions; the flags stay. Other tests may disturb one measurement, so there
+    are up to three.
     """
     flags = "print(torch.cpu.get_capabilities().get('avx512_bf16'), prefers_bfloat16(), bfloat16_speedup() < 0.95)"
     code = f"import torch; from st_xling.utils.precision import *; torch.set_num_threads(1); {flags}"
     without = {"DNNL_MAX_CPU_ISA": "AVX512_CORE", "ONEDNN_MAX_CPU_ISA": "AVX512_CORE"}
-    run = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | without, capture_output=True, text=True, check=True
-    )
-    assert run.stdout.split()[1:] == ["False", "True"]
+    command = [sys.executable, "-c", code]
+    decisions = []
+    for _ in range(3):
+        run = subprocess.run(command, env=os.environ | without, capture_output=True, text=True, check=True)
+        decisions.append(run.stdout.split()[1:])
+        if decisions[-1] == ["False", "True"]:
+            return
+    pytest.fail(f"bfloat16 was never found to be slower: {decisions}")
 
 
 def test_it_is_measured_once_and_changes_no_state(monkeypatch: pytest.MonkeyPatch) -> None:
