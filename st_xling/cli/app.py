@@ -40,7 +40,7 @@ INPUTS = frozenset((*FILES, *SPECS, "MODEL", "RECIPE", "STORE", "DIR", "XX=PATH"
 """Metavars of parameters that name something to read."""
 BUILT_IN_MODELS = ("tiny", "bm25")
 """Models that are not folders, even if there is a folder of that name."""
-OUTPUTS = frozenset(("out", "json", "rejects", "work", "runs"))
+OUTPUTS = frozenset(("out", "json", "rejects", "html", "work", "runs"))
 """Parameters that name something to write: a folder if the metavar is ``DIR`` or ``STORE``, otherwise a file."""
 
 LANGUAGE_LISTS = {
@@ -379,7 +379,8 @@ class Command(TyperCommand):
         check_outputs(files, [value for _, value in inputs], folders=folders)
         results = {flag: path for flag, path in files.items() if flag != "--json"}
         if results and not values.get("overwrite") and not values.get("dry_run"):
-            check_replaced(results, work_path(values["out"], values.get("work")))
+            work = work_path(values["out"], values.get("work")) if "out" in values else None
+            check_replaced(results, work)
         self.check_languages(values, inputs)
         models = [value for metavar, value in inputs if metavar == "MODEL"]
         # --keep needs a folder, and says so; these commands explain a missing model themselves.

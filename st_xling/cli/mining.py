@@ -105,8 +105,11 @@ MINE_RULES = (
     Needs(("calibrate",), "model", "known translations must be embedded like the text"),
     Excludes("keep_all", ("threshold", "calibrate"), "no threshold is used where all pairs are kept; remove one"),
 )
-PAIRS_RULES = (Needs(("size",), "around", "the score around which pairs are shown"),)
-ALIGN_DOCUMENTS_RULES = (Inapplicable(("min_score", *FILTER_OPTIONS), _has_whole_documents),)
+PAIRS_RULES = (
+    Needs(("size",), "around", "the score around which pairs are shown"),
+    Needs(("overwrite",), "html", "the page to replace"),
+)
+ALIGN_DOCUMENTS_RULES = (Inapplicable(("min_score", "merge_to", *FILTER_OPTIONS), _has_whole_documents),)
 ALIGN_WORDS_RULES = (
     Needs(("every_layer",), "gold", "the right links, by which a layer is chosen"),
     Needs(("gold_from_1",), "gold", "the file whose words it counts"),
@@ -408,6 +411,10 @@ def pairs(
     file: str = argument("FILE", "Scored pairs: TSV, JSON lines or TMX of mine, score or align-documents."),
     around: float | None = option("--around X", "Show the pairs whose scores are nearest to X."),
     size: int | None = option("--size", "How many of them (default: 10)."),
+    html: str | None = option(
+        "--html FILE", "Page to look at the pairs, and step through doubtful ones; - for stdout."
+    ),
+    overwrite: bool = opts.OVERWRITE,
 ) -> None:
     """Look at a file of scored pairs, to choose a threshold.
 
@@ -418,8 +425,11 @@ def pairs(
       st-xling pairs mined.tsv
       st-xling pairs mined.tsv --around 1.05
       st-xling pairs scored.jsonl.gz --around 1.02 --size 40
+      st-xling pairs mined.tsv --html mined.html
     """
+    from st_xling.data.pair_page import page_of_scored
     from st_xling.data.scored import inspect_scores, read_scored
+    from st_xling.utils.io import write_atomic
 
     inspection = inspect_scores(read_scored(file), around=around, **given(size=size))
     print(f"scores of {inspection.histogram.total:,} pairs, best first:")
@@ -429,7 +439,15 @@ def pairs(
         if row == len(inspection.above) and row > 0:
             print(f"---- {around:g} ----")
         print(f"{pair.score:.4f}\t{pair.source}\n\t{pair.target}")
-    if around is None:
+    if html is not None:
+        page = page_of_scored(file, around=around).render()
+        if html == "-":
+            print(page, end="", file=context.obj.stdout)
+        else:
+            Path(html).parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(Path(html), page.encode())
+        print(f"page: {html}")
+    elif around is None:
         print("To look at the pairs around a score: --around X")
     content: dict[str, Any] = {"pairs": inspection.histogram.total, "histogram": inspection.histogram.as_dict()}
     nearest = [{"score": pair.score, "source": pair.source, "target": pair.target} for pair in shown]
@@ -451,6 +469,8 @@ def align_documents(
     ),
     max_size: int | None = text_option("--max-size", "Sentences in a group; 5 takes a third of the time (default: 8)."),
     split: bool = flag("--split", "Split the lines into sentences; ids are then their numbers.", panel=TEXT),
+    merge_to: int | None = option("--merge-to CHARS", "Join neighboring pairs, to at most so many characters a side."),
+    html: str | None = option("--html FILE", "Page to look at the alignment, both texts side by side; - for stdout."),
 ) -> None:
     """Align documents with their translations, sentence by sentence.
 
@@ -469,9 +489,12 @@ def align_documents(
       st-xling align-documents book.de book.fr \\
           --model intfloat/multilingual-e5-small --prompt 'query: ' \\
           --out pairs.tsv
+      st-xling align-documents book.de book.fr --model my-encoder \\
+          --merge-to 600 --out paragraphs.tsv --html book.html
 
     The file is that of st-xling mine, or with --format vecalign all groups of one document, with line numbers as ids,
-    and is read by train, score and other commands. Run the same command again to resume from OUT.work.
+    and is read by train, score and other commands. Two more columns have each pair's document, and its position there.
+    Run the same command again to resume from OUT.work.
     """
     from st_xling.mining import align_texts, pair_documents
 
@@ -492,9 +515,11 @@ def align_documents(
             model=embedding.model,
             split=split,
             min_score=min_score,
+            merge_to=merge_to,
             encoding=files.encoding(embedding),
             filters=files.filters(),
             rejects=files.rejects_file(context),
+            html=None if html is None else file_or_stdout(context, html),
             format=format,
             work=files.work,
             progress=True,

@@ -21,6 +21,7 @@ LEAST = {
     "max_size": 1,
     "max_steps": 1,
     "memory_mib": 1,
+    "merge_to": 1,
     "min_count": 1,
     "per_device_train_batch_size": 1,
     "samples": 1,

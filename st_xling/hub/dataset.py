@@ -6,8 +6,9 @@ import json
 import random
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,8 @@ def push_dataset(
     """Publish pairs as a data set that ``datasets.load_dataset`` and ``st-xling train --data`` read.
 
     The columns are ``source``, ``target``, ``source_language`` and ``target_language``; a file of ``st-xling mine``,
-    ``score`` or ``align-documents`` also gives ``score``. The card has the number of pairs, ten of them drawn at
+    ``score`` or ``align-documents`` also gives ``score``, and one of ``align-documents`` the ``document`` of each pair
+    and its ``position`` there. The card has the number of pairs, ten of them drawn at
     random, a histogram of the scores, and the content of ``results``.
 
     Args:
@@ -102,9 +104,10 @@ def push_dataset(
     languages = (source_language, target_language)
     dataset = find_source(pairs, languages, default_ending=".tsv").read(False)
     check_sides({"-".join(languages): dataset})
-    scores = _read_scores(Path(pairs))
-    if scores is not None:
-        dataset = dataset.add_column("score", scores)
+    added_columns = _read_added_columns(Path(pairs))
+    for name, values in added_columns.items():
+        dataset = dataset.add_column(name, values)
+    scores = added_columns.get("score")
     with tempfile.TemporaryDirectory(prefix="st-xling-") as temporary:
         folder = Path(temporary)
         (folder / "data").mkdir()
@@ -147,17 +150,33 @@ def _mining_results(results: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
-def _read_scores(path: Path) -> list[float | None] | None:
-    """Return the scores of a file that ``mine``, ``score`` or ``align-documents`` wrote; ``None`` for another file."""
+def _read_added_columns(path: Path) -> dict[str, list[Any]]:
+    """Return what a file has besides the texts: the scores of ``mine``, ``score`` or ``align-documents``, and places.
+
+    Returns:
+        Values by name: ``score``, and ``document`` and ``position`` where the file has them; none of another file.
+    """
     if not path.is_file():
-        return None
+        return {}
     lines = (line_text(raw).decode("utf-8") for raw in raw_lines(path))
     first = next(lines, "")
-    if is_scored_header(tsv_cells(first)):
-        return [float(line.partition("\t")[0]) for line in lines]
-    if unpacked_ending(path) in JSON_LINES_ENDINGS and "score" in json.loads(first):
-        return [json.loads(line)["score"] for line in (first, *lines)]
-    return None
+    names = tsv_cells(first)
+    readers: dict[str, Callable[[str], Any]] = {"score": float, "document": str, "position": int}
+    columns: dict[str, list[Any]] = {}
+    if is_scored_header(names):
+        columns = {name: [] for name in readers if name in names}
+        for line in lines:
+            cells = tsv_cells(line)
+            for name, values in columns.items():
+                values.append(readers[name](cells[names.index(name)]))
+    elif unpacked_ending(path) in JSON_LINES_ENDINGS:
+        keys = json.loads(first)
+        columns = {name: [] for name in readers if "score" in keys and name in keys}
+        for line in chain((first,), lines):
+            row = json.loads(line)
+            for name, values in columns.items():
+                values.append(row[name])
+    return columns
 
 
 def _card(

@@ -30,6 +30,9 @@ from st_xling.utils.file_endings import COMPRESSIONS
 #: First columns of a tab-separated file of scored pairs, and the header line by which readers recognize one.
 SCORED_COLUMNS = ("score", "source_id", "target_id", "source", "target")
 
+#: Columns, keys or properties of pairs of documents: the name of the document, and the number of the pair in it.
+DOCUMENT_COLUMNS = ("document", "position")
+
 #: Column, key or property of mined pairs: the lowest score that was kept, nan or null if all pairs were kept.
 THRESHOLD = "threshold"
 

@@ -259,6 +259,10 @@ def test_pairs_of_a_file_are_shown(
     above = [score for score in scores if score >= 1.2][-2:]
     below = [score for score in scores if score < 1.2][:2]
     assert [pair["score"] for pair in nearest] == [*above, *below]
+    page = tmp_path / "page.html"
+    assert main(["pairs", str(out), "--html", str(page)]) == 0
+    assert page.read_text(encoding="utf-8").count("<section") == len(scores)
+    capsys.readouterr()
     assert main(["pairs", str(out)]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "To look at the pairs around a score: --around X"
     assert main(["pairs", few_translations[0]]) != 0

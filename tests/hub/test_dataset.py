@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from datasets import load_dataset
@@ -41,6 +41,21 @@ def scored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         for row, texts in enumerate(PAIRS):
             write(1.25 - row / 8, ([str(row), "9"], [f"t{row}"]), texts)
     return path
+
+
+@pytest.mark.parametrize("format", ["tsv", "jsonl"])
+def test_pairs_of_documents_keep_their_places(format: Literal["tsv", "jsonl"], tmp_path: Path) -> None:
+    """Whoever trains on paragraphs needs to know which pairs are neighbors; the data set had only texts and scores."""
+    from st_xling.mining.pipeline.work import DocumentPlace, pair_writer
+
+    path = tmp_path / f"pairs.{format}"
+    with path.open("wb") as stream, pair_writer(stream, format, places=True) as write:
+        for row, texts in enumerate(PAIRS):
+            write(0.5, ([str(row)], [str(row)]), texts, None, DocumentPlace("a\tb/book.de", 2 * row + 1))
+    push_dataset(path, "me/pairs", license="mit", **LANGUAGES, dry_run=True, out=tmp_path / "out")
+    published = load_dataset("parquet", data_files=str(tmp_path / "out" / "data" / "*.parquet"), split="train")
+    assert published["document"][:] == ["a\tb/book.de"] * 3 and published["position"][:] == [1, 3, 5]
+    assert list(zip(published["source"][:], published["target"][:])) == PAIRS
 
 
 def expected(row: int) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 ========  ======================================================================================================
 format    content
 ========  ======================================================================================================
-tsv       as of :func:`~st_xling.mining.mine_texts`; ids are line numbers, ``name:line`` if there are several documents
+tsv       as of :func:`~st_xling.mining.mine_texts`; ids are line numbers, ``name:line`` if there are several documents;
+          columns ``document`` and ``position`` tell where each pair comes from, see
+          :class:`~st_xling.mining.pipeline.work.DocumentPlace`
 jsonl     the same as JSON lines
 tmx       TMX 1.4, for translation tools
 vecalign  every group, also sentences without a partner: ``[0]:[0, 1]:0.16``, lines counted from 0 and the distance;
@@ -14,6 +16,7 @@ vecalign  every group, also sentences without a partner: ``[0]:[0, 1]:0.16``, li
 from __future__ import annotations
 
 import logging
+import os
 import re
 from bisect import bisect_right
 from collections import Counter
@@ -25,6 +28,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from st_xling.data.pair_page import PairPage
 from st_xling.mining.documents import (
     DocumentSide,
     Means,
@@ -37,8 +41,18 @@ from st_xling.mining.documents import (
 from st_xling.mining.encoding import Encoder
 from st_xling.mining.filters import FilterOptions, PairFilters, identify_languages
 from st_xling.mining.options import EncodingOptions
+from st_xling.mining.pipeline.aligned_pairs import (
+    BELOW,
+    UNPAIRED,
+    AlignedTexts,
+    CheckedGroup,
+    check_groups,
+    check_merge_to,
+    merge_groups,
+)
 from st_xling.mining.pipeline.work import (
     REJECTS,
+    DocumentPlace,
     Report,
     SideLanguages,
     WritePair,
@@ -47,12 +61,11 @@ from st_xling.mining.pipeline.work import (
     pair_writer,
     resolve_format,
     sign_pairs,
-    write_checked,
 )
 from st_xling.mining.text import MiningText, TextWithIds, summarize
 from st_xling.mining.text_languages import check_text_languages, named_or_found
 from st_xling.utils.identify import main_language
-from st_xling.utils.io import atomic_writer
+from st_xling.utils.io import atomic_writer, write_atomic
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.options import AlignmentFormat, check_choice, check_number, helpful_arguments
 from st_xling.utils.paths import check_outputs
@@ -65,6 +78,7 @@ logger = logging.getLogger(__name__)
 
 _SIDES = ("source", "target")
 _PAIRS_FILE = "pairs"
+_PAGE_FILE = "page.html"
 # A language at the end of a file's name, which is not part of the name that two documents share.
 _LANGUAGE_TAG = re.compile(r"[._-][A-Za-z]{2,3}(?:[_-][A-Za-z]{2,4})?$")
 
@@ -111,21 +125,6 @@ class _Document(NamedTuple):
     def texts(self) -> list[str]:
         """Lines that are not blank."""
         return list(filter(None, self.lines))
-
-    def group_ids(self, groups: Sequence[Sequence[int]], *, with_file: bool) -> list[list[str]]:
-        """Return the ids of groups of lines: their numbers, after the name of the file where that is wanted."""
-        prefix = f"{Path(self.file).name}:" if with_file else ""
-        ids = []
-        for rows in groups:
-            ids.append([f"{prefix}{row + 1}" for row in rows])
-        return ids
-
-    def group_texts(self, groups: Sequence[Sequence[int]]) -> list[str]:
-        """Return the texts of groups of lines, joined by spaces."""
-        texts = []
-        for rows in groups:
-            texts.append(" ".join(self.lines[row] for row in rows))
-        return texts
 
 
 def pair_documents(source_dir: str | Path, target_dir: str | Path) -> tuple[list[tuple[str, str]], list[str]]:
@@ -178,9 +177,11 @@ def align_texts(
     max_size: int = 8,
     split: bool = False,
     min_score: float | None = None,
+    merge_to: int | None = None,
     encoding: EncodingOptions = EncodingOptions(),
     filters: FilterOptions | None = None,
     rejects: Output | None = None,
+    html: Output | None = None,
     format: AlignmentFormat | None = None,
     work: str | Path | None = None,
     progress: bool = False,
@@ -202,10 +203,15 @@ def align_texts(
             of ``filters`` or those that are identified. Ids are then the numbers of sentences, where the end of a
             paragraph also counts.
         min_score: Minimum score of a pair; all are kept by default.
+        merge_to: Join neighboring pairs to longer ones, of at most so many characters on either side; by default none
+            are joined. The score is then the lowest of the joined pairs. A sentence without a partner, or a pair that
+            is not kept, ends a longer pair.
         encoding: How the sentences are embedded.
-        filters: Enabled filters; all by default. They and ``min_score`` do not apply to the format ``"vecalign"``,
-            which has whole documents.
+        filters: Enabled filters; all by default. They, ``min_score`` and ``merge_to`` do not apply to the format
+            ``"vecalign"``, which has whole documents.
         rejects: File for the pairs that filters reject, as JSON lines; or a binary stream.
+        html: File for a page that shows both texts side by side, as aligned; or a binary stream. See
+            :class:`~st_xling.data.pair_page.PairPage`.
         format: ``"tsv"``, ``"jsonl"``, ``"tmx"`` (with the languages of ``filters``, of the file names, or identified)
             or ``"vecalign"``; by default that of the ending of ``out``, otherwise TSV.
         work: Work folder, which is kept at the end, to try other options; by default ``OUT.work``, which is removed.
@@ -221,6 +227,7 @@ def align_texts(
     """
     check_max_size(max_size)
     check_number("min_score", min_score)
+    check_merge_to(merge_to)
     check_choice("format", format or "tsv", AlignmentFormat)
     if format == "vecalign" and len(documents) != 1:
         raise ValueError(f"the vecalign format is of one document: got {len(documents):,}; choose tsv or jsonl.")
@@ -229,7 +236,7 @@ def align_texts(
     inputs = [name_of(model)]
     for source_file, target_file in documents:
         inputs += [str(source_file), str(target_file)]
-    check_outputs({"out": out, "rejects": rejects}, inputs, folders={"work": work_path(out, work)})
+    check_outputs({"out": out, "rejects": rejects, "html": html}, inputs, folders={"work": work_path(out, work)})
 
     # Read all documents, and raise for all that can be known to be wrong before anything is embedded.
     filters = filters or FilterOptions()
@@ -256,22 +263,10 @@ def align_texts(
         task[f"{side} text"] = summarize(document.sha256 for document in side_documents).sha256
         task |= {f"{side} {key}": value for key, value in encoders[side].settings.items()}
 
-    with open_work(out, work, task, {_PAIRS_FILE: out, REJECTS: rejects}) as folder:
-        overlaps = {
-            side: _Overlaps(side_documents, encoders[side], folder.path / side, max_size, progress=progress)
-            for side, side_documents in sides.items()
-        }
-        if format == "vecalign":
-            filters = replace(filters, disable=["all"])
-        pair_filters = PairFilters(filters)
-        groups = _align(overlaps, len(documents), max_size, progress=progress)
-        with atomic_writer(folder.path / _PAIRS_FILE) as stream, atomic_writer(folder.path / REJECTS) as log:
-            if format == "vecalign":
-                counts = _write_vecalign(groups, stream)
-            else:
-                with pair_writer(stream, format, languages=written_languages) as write:
-                    counts = _write_pairs(groups, sides, min_score, pair_filters, write, log)
-
+    if format == "vecalign":
+        filters = replace(filters, disable=["all"])
+        min_score = merge_to = None
+    pair_filters = PairFilters(filters)
     min_score_text = "none" if min_score is None else f"{min_score:g}"
     signature = sign_pairs(
         "align_documents",
@@ -279,11 +274,31 @@ def align_texts(
         *(["split:yes"] if split else []),
         f"max_size:{max_size}",
         f"min_score:{min_score_text}",
+        *([] if merge_to is None else [f"merge_to:{merge_to}"]),
         f"filters:{pair_filters.signature}",
         *(f"{side}:{_name(side_documents)}@{task[f'{side} text'][:8]}" for side, side_documents in sides.items()),
     )
-    languages = (languages[0] or written_languages[0], languages[1] or written_languages[1])
-    return _report(sides, counts, dict(pair_filters.rejected), languages, signature)
+    known_languages = (languages[0] or written_languages[0], languages[1] or written_languages[1])
+    page = None
+    if html is not None:
+        page = PairPage(" – ".join(_name(side_documents) for side_documents in sides.values()), known_languages)
+        page.signature = signature
+    with open_work(out, work, task, {_PAIRS_FILE: out, REJECTS: rejects, _PAGE_FILE: html}) as folder:
+        overlaps = {
+            side: _Overlaps(side_documents, encoders[side], folder.path / side, max_size, progress=progress)
+            for side, side_documents in sides.items()
+        }
+        aligned = _align(overlaps, len(documents), max_size, progress=progress)
+        with atomic_writer(folder.path / _PAIRS_FILE) as stream, atomic_writer(folder.path / REJECTS) as log:
+            documents_of_groups = _check_documents(aligned, sides, min_score, merge_to, pair_filters, log)
+            if format == "vecalign":
+                counts = _write_vecalign(documents_of_groups, stream, page)
+            else:
+                with pair_writer(stream, format, languages=written_languages, places=True) as write:
+                    counts = _write_pairs(documents_of_groups, write, page)
+        if page is not None:
+            write_atomic(folder.path / _PAGE_FILE, page.render().encode())
+    return _report(sides, counts, dict(pair_filters.rejected), known_languages, signature)
 
 
 def _report(
@@ -331,6 +346,63 @@ def _align(
         yield align_sides(source, target, max_size=max_size, means=means)
 
 
+class _AlignedDocument(NamedTuple):
+    """A document with its translation, as they are written.
+
+    Attributes:
+        name: Name of the document.
+        texts: Lines of both.
+        groups: Groups of the alignment, in order.
+        written: Groups as they are written: those of the alignment, or longer ones.
+    """
+
+    name: str
+    texts: AlignedTexts
+    groups: list[CheckedGroup]
+    written: list[CheckedGroup]
+
+
+def _check_documents(
+    aligned: Iterable[Sequence[SentenceGroup]],
+    sides: Mapping[str, Sequence[_Document]],
+    min_score: float | None,
+    merge_to: int | None,
+    filters: PairFilters,
+    log: IO[bytes],
+) -> Iterator[_AlignedDocument]:
+    """Yield the documents with their groups, checked, and joined where that is wanted.
+
+    Args:
+        aligned: Groups of each document.
+        sides: The documents, by side.
+        min_score: Minimum score of a group.
+        merge_to: Maximum number of characters of joined groups; ``None`` to join none.
+        filters: Enabled filters.
+        log: Stream for rejected pairs.
+    """
+    names = _document_names(sides["source"])
+    for name, groups, source, target in zip(names, aligned, sides["source"], sides["target"]):
+        prefixes = ("", "")
+        if len(names) > 1:
+            prefixes = (f"{Path(source.file).name}:", f"{Path(target.file).name}:")
+        texts = AlignedTexts(source.lines, target.lines, prefixes)
+        checked = check_groups(groups, texts, min_score=min_score, filters=filters, log=log)
+        written = checked
+        if merge_to is not None:
+            written = merge_groups(checked, texts, merge_to)
+        yield _AlignedDocument(name, texts, checked, written)
+
+
+def _document_names(documents: Sequence[_Document]) -> list[str]:
+    """Return the names of documents: of one its file name, of several their paths below the folder of all."""
+    files = [document.file for document in documents]
+    if len(files) == 1:
+        return [Path(files[0]).name]
+    paths = [Path(file).absolute() for file in files]
+    folder = os.path.commonpath([path.parent for path in paths])
+    return [path.relative_to(folder).as_posix() for path in paths]
+
+
 @dataclass
 class _Counts:
     """Counts of one run.
@@ -347,63 +419,43 @@ class _Counts:
     below: int = 0
     pairs: int = 0
 
-    def add(self, matched: Sequence[SentenceGroup]) -> None:
-        """Count groups with sentences of both sides."""
-        self.groups += len(matched)
-        for group in matched:
-            self.paired["source"] += len(group.source)
-            self.paired["target"] += len(group.target)
+    def add(self, groups: Sequence[CheckedGroup]) -> None:
+        """Count the groups of a document."""
+        for group in groups:
+            if group.problem != UNPAIRED:
+                self.groups += 1
+                self.paired["source"] += len(group.source)
+                self.paired["target"] += len(group.target)
+            self.below += group.problem == BELOW
 
 
-def _matched(groups: Sequence[SentenceGroup]) -> list[SentenceGroup]:
-    """Return the groups with sentences of both sides."""
-    return [group for group in groups if group.source and group.target]
-
-
-def _write_vecalign(documents: Iterable[Sequence[SentenceGroup]], stream: IO[bytes]) -> _Counts:
+def _write_vecalign(documents: Iterable[_AlignedDocument], stream: IO[bytes], page: PairPage | None) -> _Counts:
     """Write all groups of each document, also sentences without a partner."""
     counts = _Counts()
-    for groups in documents:
-        counts.add(_matched(groups))
-        for group in groups:
-            distance = 1 - group.score if group.source and group.target else 0.0
+    for document in documents:
+        counts.add(document.groups)
+        for group in document.groups:
+            distance = 0.0 if group.problem == UNPAIRED else 1 - group.score
             stream.write(f"{list(group.source)}:{list(group.target)}:{distance:.6f}\n".encode())
+        if page is not None:
+            page.add(document.name, map(document.texts.page_group, document.groups))
     counts.pairs = counts.groups
     return counts
 
 
-def _write_pairs(
-    documents: Iterable[Sequence[SentenceGroup]],
-    sides: Mapping[str, Sequence[_Document]],
-    min_score: float | None,
-    filters: PairFilters,
-    write: WritePair,
-    log: IO[bytes],
-) -> _Counts:
-    """Write the groups of each document with sentences of both sides that pass the filters.
-
-    Args:
-        documents: Groups of each document.
-        sides: The documents, by side.
-        min_score: Minimum score of a group.
-        filters: Enabled filters.
-        write: Writes a pair.
-        log: Stream for rejected pairs.
-    """
+def _write_pairs(documents: Iterable[_AlignedDocument], write: WritePair, page: PairPage | None) -> _Counts:
+    """Write the pairs of each document, with their place in it."""
     counts = _Counts()
-    with_file = len(sides["source"]) > 1
-    for groups, source, target in zip(documents, sides["source"], sides["target"]):
-        matched = _matched(groups)
-        counts.add(matched)
-        kept = [group for group in matched if min_score is None or group.score >= min_score]
-        counts.below += len(matched) - len(kept)
-        source_rows = [group.source for group in kept]
-        target_rows = [group.target for group in kept]
-        source_ids = source.group_ids(source_rows, with_file=with_file)
-        target_ids = target.group_ids(target_rows, with_file=with_file)
-        texts = (source.group_texts(source_rows), target.group_texts(target_rows))
-        scores = np.array([group.score for group in kept])
-        counts.pairs += write_checked(scores, (source_ids, target_ids), texts, filters, write, log)
+    for document in documents:
+        counts.add(document.groups)
+        for position, group in enumerate(document.written, 1):
+            if group.problem is None:
+                texts = document.texts
+                place = DocumentPlace(document.name, position)
+                write(group.score, texts.ids(group), texts.texts(group), None, place)
+                counts.pairs += 1
+        if page is not None:
+            page.add(document.name, map(document.texts.page_group, document.written))
     return counts
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
@@ -33,7 +33,7 @@ from st_xling.utils.file_endings import endings_of
 from st_xling.utils.options import PairFormat, check_choice
 from st_xling.utils.resumable import Output, ResumableFolder, deliver, work_folder
 from st_xling.utils.signature import sign
-from st_xling.utils.text import SCORED_COLUMNS, THRESHOLD, unpacked_ending
+from st_xling.utils.text import DOCUMENT_COLUMNS, SCORED_COLUMNS, THRESHOLD, unpacked_ending
 
 if TYPE_CHECKING:  # it loads sentence-transformers, which is slow to import
     from st_xling.mining.encoding import Encoder
@@ -242,10 +242,33 @@ def sign_pairs(command: str, providers: VectorProviders, *parts: str) -> str:
     return sign(command, f"model:{model_names(providers)}", *settings, *parts)
 
 
-class WritePair(Protocol):
-    """Writes a pair: its score, ids and texts of both sides, and the margin if the score is a cross-encoder's."""
+class DocumentPlace(NamedTuple):
+    """Where a pair comes from.
 
-    def __call__(self, score: float, ids: SidesIds, texts: tuple[str, str], margin: float | None = None, /) -> None: ...
+    Attributes:
+        document: Name of its document.
+        position: Its number there, from 1. Pairs of numbers that follow each other are neighbors in the document.
+    """
+
+    document: str
+    position: int
+
+
+class WritePair(Protocol):
+    """Writes a pair: its score, ids and texts of both sides.
+
+    The margin is for scores of a cross-encoder, and the place for pairs of documents.
+    """
+
+    def __call__(
+        self,
+        score: float,
+        ids: SidesIds,
+        texts: tuple[str, str],
+        margin: float | None = None,
+        place: DocumentPlace | None = None,
+        /,
+    ) -> None: ...
 
 
 @contextmanager
@@ -255,6 +278,7 @@ def pair_writer(
     *,
     languages: SideLanguages = (None, None),
     margins: bool = False,
+    places: bool = False,
     threshold: float | Literal["none"] | None = None,
 ) -> Iterator[WritePair]:
     """Yield a function that writes scored pairs to a binary stream, which stays open.
@@ -266,6 +290,7 @@ def pair_writer(
         format: ``"tsv"``, ``"jsonl"`` or ``"tmx"``; see :func:`~st_xling.mining.mine_texts`.
         languages: Languages of source and target, for TMX.
         margins: Whether each pair has a margin score.
+        places: Whether each pair has a document and its position there.
         threshold: Threshold of mined pairs, ``"none"`` if all were kept, which the file then carries, so that it tells
             how it was cut after any copy, sort or division: a last column or key of each pair, or a property in the
             header of TMX. ``None`` for pairs that were not mined.
@@ -276,13 +301,20 @@ def pair_writer(
     written_threshold: float | None = None
     if threshold is not None:
         written_threshold = math.nan if threshold == "none" else float(threshold)
-    lines = _FORMATS[format](languages, margins, written_threshold)
+    lines = _FORMATS[format](languages, margins, places, written_threshold)
 
     def write_line(text: str) -> None:
         stream.write(text.encode("utf-8") + b"\n")
 
-    def write(score: float, ids: SidesIds, texts: tuple[str, str], margin: float | None = None, /) -> None:
-        write_line(lines.pair(score, ids, texts, margin))
+    def write(
+        score: float,
+        ids: SidesIds,
+        texts: tuple[str, str],
+        margin: float | None = None,
+        place: DocumentPlace | None = None,
+        /,
+    ) -> None:
+        write_line(lines.pair(score, ids, texts, margin, place))
 
     for line in lines.header():
         write_line(line)
@@ -297,18 +329,27 @@ class _PairLines:
     Args:
         languages: Languages of source and target.
         margins: Whether each pair has a margin score.
+        places: Whether each pair has a document and its position there.
         threshold: Threshold of mined pairs, NaN if all were kept; ``None`` for pairs that were not mined.
     """
 
-    def __init__(self, languages: SideLanguages, margins: bool, threshold: float | None) -> None:
+    def __init__(self, languages: SideLanguages, margins: bool, places: bool, threshold: float | None) -> None:
         self.languages = languages
         self.margins = margins
+        self.places = places
         self.threshold = threshold
 
     def header(self) -> list[str]:
         return []
 
-    def pair(self, score: float, ids: SidesIds, texts: tuple[str, str], margin: float | None) -> str:
+    def pair(
+        self,
+        score: float,
+        ids: SidesIds,
+        texts: tuple[str, str],
+        margin: float | None,
+        place: DocumentPlace | None,
+    ) -> str:
         raise NotImplementedError
 
     def footer(self) -> list[str]:
@@ -320,11 +361,20 @@ class _TsvLines(_PairLines):
         names = [*SCORED_COLUMNS]
         if self.margins:
             names.append("margin")
+        if self.places:
+            names += DOCUMENT_COLUMNS
         if self.threshold is not None:
             names.append(THRESHOLD)
         return ["\t".join(names)]
 
-    def pair(self, score: float, ids: SidesIds, texts: tuple[str, str], margin: float | None) -> str:
+    def pair(
+        self,
+        score: float,
+        ids: SidesIds,
+        texts: tuple[str, str],
+        margin: float | None,
+        place: DocumentPlace | None,
+    ) -> str:
         for name in chain.from_iterable(ids):
             if "," in name:
                 raise ValueError(
@@ -333,13 +383,22 @@ class _TsvLines(_PairLines):
         cells = [repr(score), *map(",".join, ids), *texts]
         if margin is not None:
             cells.append(repr(margin))
+        if place is not None:
+            cells += map(str, place)
         if self.threshold is not None:
             cells.append(repr(self.threshold))
         return tsv_line(cells)
 
 
 class _JsonLines(_PairLines):
-    def pair(self, score: float, ids: SidesIds, texts: tuple[str, str], margin: float | None) -> str:
+    def pair(
+        self,
+        score: float,
+        ids: SidesIds,
+        texts: tuple[str, str],
+        margin: float | None,
+        place: DocumentPlace | None,
+    ) -> str:
         source_ids, target_ids = ids
         source, target = texts
         record: dict[str, Any] = {
@@ -351,6 +410,8 @@ class _JsonLines(_PairLines):
         }
         if margin is not None:
             record["margin"] = margin
+        if place is not None:
+            record |= zip(DOCUMENT_COLUMNS, place)
         if self.threshold is not None:
             record["threshold"] = None if math.isnan(self.threshold) else self.threshold
         return json.dumps(record, ensure_ascii=False)
@@ -368,12 +429,23 @@ class _TmxLines(_PairLines):
             lines.append(f'<prop type="{THRESHOLD}">{self.threshold!r}</prop>')
         return [*lines, "</header>\n<body>"]
 
-    def pair(self, score: float, ids: SidesIds, texts: tuple[str, str], margin: float | None) -> str:
+    def pair(
+        self,
+        score: float,
+        ids: SidesIds,
+        texts: tuple[str, str],
+        margin: float | None,
+        place: DocumentPlace | None,
+    ) -> str:
+        properties = f'<prop type="score">{score!r}</prop>'
+        if place is not None:
+            for name, value in zip(DOCUMENT_COLUMNS, place):
+                properties += f'<prop type="{name}">{escape(_NOT_XML.sub("", str(value)))}</prop>'
         variants = ""
         for language, text in zip(self.languages, texts):
             segment = escape(_NOT_XML.sub("", text))
             variants += f"<tuv xml:lang={quoteattr(str(language))}><seg>{segment}</seg></tuv>"
-        return f'<tu><prop type="score">{score!r}</prop>{variants}</tu>'
+        return f"<tu>{properties}{variants}</tu>"
 
     def footer(self) -> list[str]:
         return ["</body>\n</tmx>"]

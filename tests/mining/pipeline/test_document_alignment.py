@@ -9,6 +9,7 @@ import pytest
 
 from st_xling.data import load_pairs
 from st_xling.data.phrasebook import parallel_phrases
+from st_xling.data.scored import read_scored
 from st_xling.evaluation.alignment import document_scores, evaluate_groups, read_groups
 from st_xling.mining import FilterOptions, align_texts, pair_documents, split_sentences
 from st_xling.utils.options import AlignmentFormat
@@ -76,10 +77,11 @@ def test_documents_of_wrapped_paragraphs_are_split_into_sentences(model: Any, tm
         (tmp_path / f"book.{language}").write_text(text + "\n", encoding="utf-8")
         expected = [*sentences[:3], "", *sentences[3:6], "", *sentences[6:]]
         assert split_sentences(text, language) == expected
-        (tmp_path / f"lines.{language}").write_text("\n".join(expected) + "\n", encoding="utf-8")
+        (tmp_path / "lines").mkdir(exist_ok=True)
+        (tmp_path / "lines" / f"book.{language}").write_text("\n".join(expected) + "\n", encoding="utf-8")
     options = {"model": model, "filters": UNFILTERED}
     report = align_texts([(tmp_path / "book.de", tmp_path / "book.en")], tmp_path / "a.tsv", split=True, **options)
-    align_texts([(tmp_path / "lines.de", tmp_path / "lines.en")], tmp_path / "b.tsv", **options)
+    align_texts([(tmp_path / "lines" / "book.de", tmp_path / "lines" / "book.en")], tmp_path / "b.tsv", **options)
     assert report.rows == {"source": 9, "target": 9} and "split:yes" in report.signature
     assert lines(tmp_path / "a.tsv") == lines(tmp_path / "b.tsv")
 
@@ -94,6 +96,27 @@ def test_several_documents_filters_and_rejects(files: tuple[Path, Path], model: 
     assert json.loads(lines(tmp_path / "rejects")[-1])["source_ids"] == ["copy:1"]
     assert all(line.split("\t")[1].startswith("book.de:") for line in lines(tmp_path / "o.tsv")[1:])
     assert report.signature.startswith("align_documents|model:") and "|min_score:0.2|" in report.signature
+
+
+def test_neighbors_are_joined_to_paragraphs(files: tuple[Path, Path], model: Any, tmp_path: Path) -> None:
+    """Models that read paragraphs had to join lines themselves, of files that did not say which pairs are neighbors."""
+    options = {"model": model, "max_size": 4, "filters": UNFILTERED}
+    align_texts([files], tmp_path / "single.tsv", **options)
+    report = align_texts([files], tmp_path / "long.tsv", merge_to=120, html=tmp_path / "page.html", **options)
+    single = [line.split("\t") for line in lines(tmp_path / "single.tsv")]
+    long = [line.split("\t") for line in lines(tmp_path / "long.tsv")]
+    assert single[0][-2:] == long[0][-2:] == ["document", "position"] and "|merge_to:120|" in report.signature
+    assert {row[-2] for row in long[1:]} == {"book.de"}
+    positions = [int(row[-1]) for row in long[1:]]
+    assert positions == sorted({*positions}) and report.pairs == len(positions) < len(single) - 1
+    # Every line is in one pair, still in order; no side is too long.
+    for column in (1, 2):
+        assert ",".join(row[column] for row in long[1:]) == ",".join(row[column] for row in single[1:])
+    assert all(max(len(row[3]), len(row[4])) <= 120 for row in long[1:])
+    assert load_pairs(tmp_path / "long.tsv")["source"][:] == [row[3] for row in long[1:]]
+    assert [pair.source for pair in read_scored(tmp_path / "long.tsv")] == [row[3] for row in long[1:]]
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert all(row[3].split(". ")[0] in page for row in long[1:]) and report.signature in page
 
 
 def test_documents_of_folders_are_paired_by_name(tmp_path: Path) -> None:
