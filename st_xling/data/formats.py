@@ -27,8 +27,10 @@ from st_xling.data.check import (
 from st_xling.data.columns import PARALLEL_NAMES, LanguagePair, Layout, NumberedRow, check_unique
 from st_xling.data.json_documents import document_rows
 from st_xling.data.pairs import COLUMNS
+from st_xling.data.po import po_rows
 from st_xling.data.squad_form import read_squad
 from st_xling.data.tmx import tmx_rows
+from st_xling.data.xliff import xliff_rows
 from st_xling.utils.file_endings import JSON_ENDINGS
 from st_xling.utils.json_text import parse_json
 from st_xling.utils.languages import (
@@ -50,6 +52,7 @@ from st_xling.utils.text import (
 
 NOT_LANGUAGES = {
     *("tsv", "csv", "txt", "log", "zip", "tar", "bz", "xz", "md", "py", "sh", "xml", "ids", "dev", "tmx"),
+    *("po", "xlf", "odt", "doc", "pdf", "rtf", "htm", "srt", "vtt"),
     *("src", "ref", "tgt", "trg"),  # of WMT
 }
 """File endings that look like language codes but are not."""
@@ -333,6 +336,9 @@ FORMATS: dict[str, Callable[..., Iterator[NumberedRow]]] = {
     ".json": json_objects,
     ".parquet": parquet_rows,
     ".tmx": tmx_rows,
+    ".xlf": xliff_rows,
+    ".xliff": xliff_rows,
+    ".po": po_rows,
     "|||": bar_rows,
 }
 """Ending of a file, without that of its compression, to the function that reads it."""

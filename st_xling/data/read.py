@@ -212,11 +212,12 @@ def load_pairs(
 
     Args:
         location: A file, plain or packed (``.gz``, ``.xz``, ``.bz2``, ``.zst``): ``.tsv`` (quotes are text), ``.csv``
-            (RFC 4180 within each line), ``.jsonl``, ``.json``, ``.parquet``, ``.tmx``, or lines of ``source |||
-            target``; two line-aligned files, or the prefix of such (``corpus`` for ``corpus.de`` and ``corpus.en``),
-            also in a ``.zip`` of OPUS; two ``.json`` files in SQuAD's form, such as XQuAD's, of which the paragraphs
-            are read; a folder of such files, of FLORES, or of ``datasets``; the id of a data set on the Hub; or, with
-            two languages, ``"tatoeba"``, ``"ntrex"`` or ``"flores"``, test sets on the Hub. A spec of the command line
+            (RFC 4180 within each line), ``.jsonl``, ``.json``, ``.parquet``, ``.tmx``, ``.xlf``, ``.po`` (finished
+            translations), or lines of ``source ||| target``; two line-aligned files, or the prefix of such (``corpus``
+            for ``corpus.de`` and ``corpus.en``), also in a ``.zip`` of OPUS; two ``.json`` files in SQuAD's form, such
+            as XQuAD's, of which the paragraphs are read; a folder of such files, of FLORES, or of ``datasets``; the id
+            of a data set on the Hub; or, with two languages, ``"tatoeba"``, ``"ntrex"`` or ``"flores"``, test sets on
+            the Hub. A spec of the command line
             (``"de-en=pairs.tsv?size=100"``, see :mod:`st_xling.data.spec`) has its options within it.
         source_language: Language of the source side. Otherwise that of the row (``source_language``), of a name such as
             ``de-en.tsv``, of the column or the file ending, in this order; otherwise ``"und"``.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -13,26 +12,9 @@ from xml.etree import ElementTree
 from st_xling.data.check import FaultLog
 from st_xling.data.columns import LanguagePair, NumberedRow
 from st_xling.data.pairs import COLUMNS
+from st_xling.data.xml_units import NOT_XML, XML_LANG, is_line_break, local_name, normalize_spaces, unit_events
 from st_xling.utils.languages import base_language, canonical_language, match_language, resolve_pair
-from st_xling.utils.text import ParallelTextError, open_bytes
-
-LONGEST_UNIT_BYTES = 1 << 22
-"""A longer translation unit is no sentence."""
-
-DEEPEST_TAGS = 100
-"""Tags within tags of a file, from its root; inline tags are rarely more than three deep."""
-
-_XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
-_READ_BYTES = 1 << 14
-_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-_CONTROL_REFERENCE = re.compile(rb"&#(?:0*(?:[0-8]|1[124-9]|2[0-9]|3[01])|[xX]0*(?:[0-8bcefBCEF]|1[0-9a-fA-F]));")
-_REFERENCE_BYTES = 12  # longest reference to a control character, which may begin at the end of a block
-# Control characters are not allowed in XML, and would end the reading of the whole file. They are read as a character
-# that no text has, so that the fault is one of their unit.
-_NOT_XML = "\U0010fffd"
-_LINE_BREAK_TYPE = re.compile(r"(?:x-)?(?:lb|br|pb|line-?break|page-?break|new-?line)", re.IGNORECASE)
-_LINE_BREAK_CODE = re.compile(r"\s*(?:<br\b[^>]*>|<w:br\b[^>]*>|\\n|\n)\s*", re.IGNORECASE)
-_XML_SPACE = " \t\r\n"
+from st_xling.utils.text import ParallelTextError
 
 
 def tmx_rows(path: str | Path, faults: FaultLog, languages: LanguagePair = (None, None)) -> Iterator[NumberedRow]:
@@ -67,44 +49,25 @@ def translation_units(path: str | Path) -> Iterator[tuple[int, ElementTree.Eleme
     Raises:
         ParallelTextError: For malformed XML, with its line; for a unit of more than 4 MiB; for tags more than 100 deep.
     """
-    with open_bytes(path, any_encoding=True) as stream:
-        source = _UnitReader(stream, path)
-        body = None
-        depth = 0
-        try:
-            for event, element in ElementTree.iterparse(source, ("start", "end")):
-                tag = _local_name(element)
-                if event == "start":
-                    depth += 1
-                    if depth > DEEPEST_TAGS:
-                        raise ParallelTextError(
-                            f"{path}: expected TMX with tags at most {DEEPEST_TAGS} deep, got more in unit "
-                            f"{source.unit + 1}; remove the unit"
-                        )
-                    if tag == "body":
-                        body = element
-                    continue
-                depth -= 1
-                if tag != "tu":
-                    continue
-                source.end_unit()
-                yield source.unit, element
-                if body is not None:
-                    body.clear()  # units that were read would fill the memory
-        except ElementTree.ParseError as error:
-            raise ParallelTextError(f"{path}:{error.position[0]}: expected TMX, got malformed XML: {error}") from error
+    body = None
+    for is_end, tag, element, number in unit_events(path, "TMX", "tu"):
+        if not is_end:
+            if tag == "body":
+                body = element
+        elif tag == "tu":
+            yield number, element
+            if body is not None:
+                body.clear()  # units that were read would fill the memory
 
 
 def header_property(path: str | Path, kind: str) -> str | None:
     """Return the text of a property in the header of a TMX file; ``None`` if there is none."""
-    with open_bytes(path, any_encoding=True) as stream:
-        for event, element in ElementTree.iterparse(_UnitReader(stream, path), ("start", "end")):
-            tag = _local_name(element)
-            if event == "end" and tag == "header":
-                properties = element.iterfind("{*}prop")
-                return next((entry.text for entry in properties if entry.get("type") == kind), None)
-            if tag == "body":
-                break
+    for is_end, tag, element, _ in unit_events(path, "TMX", "tu"):
+        if is_end and tag == "header":
+            properties = element.iterfind("{*}prop")
+            return next((entry.text for entry in properties if entry.get("type") == kind), None)
+        if tag == "body":
+            break
     return None
 
 
@@ -143,7 +106,7 @@ class _TranslationMemory:
         """Return the row of a unit; ``None`` if it lacks a language, or has a fault, which is noted."""
         texts: dict[str, str | None] = {}
         for variant in unit.iterfind("{*}tuv"):
-            code = spelled_code(variant.get(_XML_LANG) or variant.get("lang") or "")
+            code = spelled_code(variant.get(XML_LANG) or variant.get("lang") or "")
             if not code:
                 self.unnamed += 1
             elif code in texts:
@@ -164,7 +127,7 @@ class _TranslationMemory:
             if text is None:
                 self.faults.add(self.path, number, "no segment", f"the tuv of {code} has no seg")
                 return None
-            if _NOT_XML in text:
+            if NOT_XML in text:
                 self.faults.add(self.path, number, "control character", f"in the text of {code}")
                 return None
         return number, dict(zip(COLUMNS, (texts[source], texts[target], *self.languages)))
@@ -249,26 +212,19 @@ def spelled_code(text: str) -> str:
     return "".join(spelled)
 
 
-def _local_name(element: ElementTree.Element) -> str:
-    """Return the tag of an element without its namespace, which some writers name."""
-    return element.tag.rpartition("}")[2]
-
-
 def _segment_text(variant: ElementTree.Element) -> str | None:
     """Return the text of a variant; ``None`` if it has no segment."""
     segment = variant.find("{*}seg")
     if segment is None:
         return None
-    # Only white space of XML: a no-break space is part of the text.
-    words = re.split(f"[{_XML_SPACE}]+", "".join(_inline_text(segment)))
-    return " ".join(filter(None, words))
+    return normalize_spaces("".join(_inline_text(segment)))
 
 
 def _inline_text(element: ElementTree.Element) -> Iterator[str]:
     """Yield the text of a segment: what ``hi`` highlights, but not the formatting codes inside ``bpt``, ``ph``, …"""
     yield element.text or ""
     for inline in element:
-        if _local_name(inline) == "hi":
+        if local_name(inline) == "hi":
             yield from _inline_text(inline)
         elif _is_line_break(inline):
             yield " "
@@ -276,56 +232,4 @@ def _inline_text(element: ElementTree.Element) -> Iterator[str]:
 
 
 def _is_line_break(inline: ElementTree.Element) -> bool:
-    kind = inline.get("type") or inline.get("ctype") or ""
-    return bool(_LINE_BREAK_TYPE.fullmatch(kind) or _LINE_BREAK_CODE.fullmatch(inline.text or ""))
-
-
-class _UnitReader:
-    """Bytes of a TMX file for the parser, with a limit for one unit, and control characters made readable.
-
-    Args:
-        stream: Unpacked bytes.
-        path: The file, for messages.
-
-    Attributes:
-        unit: Number of units that have ended.
-    """
-
-    def __init__(self, stream: io.BufferedReader, path: str | Path) -> None:
-        self.stream = stream
-        self.path = path
-        self.unit = 0
-        self._unit_bytes = 0
-        self._kept_back = b""
-        head = stream.peek(200)[:200]
-        encoding = re.search(rb"""<\?xml[^>]*encoding=["']([^"']+)""", head)
-        is_named_utf8 = encoding is None or encoding[1].lower() in (b"utf-8", b"utf8")
-        # In UTF-16 each second byte of most texts is 0.
-        self._is_utf8 = is_named_utf8 and b"\0" not in head
-
-    def read(self, size: int = _READ_BYTES) -> bytes:
-        """Return the next bytes; empty at the end."""
-        block = self.stream.read(_READ_BYTES)
-        self._unit_bytes += len(block)
-        if self._unit_bytes > LONGEST_UNIT_BYTES:
-            raise ParallelTextError(
-                f"{self.path}: expected translation units of sentences, got more than {LONGEST_UNIT_BYTES:,} bytes "
-                f"without the end of unit {self.unit + 1}; is this TMX?"
-            )
-        if not self._is_utf8:
-            return block
-        data = self._kept_back + block
-        self._kept_back = b""
-        if block:
-            # A reference that may go on in the next block is kept back until then.
-            start = data.rfind(b"&", max(0, len(data) - _REFERENCE_BYTES))
-            if start > 0:
-                self._kept_back = data[start:]
-                data = data[:start]
-        marker = _NOT_XML.encode()
-        return _CONTROL_REFERENCE.sub(marker, _CONTROL.sub(marker, data))
-
-    def end_unit(self) -> None:
-        """Count a unit, and begin the next."""
-        self.unit += 1
-        self._unit_bytes = 0
+    return is_line_break(inline.get("type") or inline.get("ctype") or "", inline.text)

@@ -19,12 +19,14 @@ class FileFormat(NamedTuple):
     Attributes:
         name: Name of the format, as ``--format`` spells those that pairs are written in.
         rows: What one row of the file is: ``"cells"`` in the order of its columns, an object with ``"keys"``, a
-            translation ``"unit"`` of several languages, or a ``"line"`` of text; ``None`` for files that have no rows,
-            and for those of other programs.
+            translation ``"unit"`` of several languages, a ``"line"`` of text, a ``"paragraph"`` of a document, or a
+            ``"cue"`` of subtitles; ``None`` for files that have no rows, and for those of other programs.
+        converter: Command that makes a file that is read out of one that is not; empty if there is none.
     """
 
     name: str
-    rows: Literal["cells", "keys", "unit", "line"] | None = None
+    rows: Literal["cells", "keys", "unit", "line", "paragraph", "cue"] | None = None
+    converter: str = ""
 
 
 FILE_FORMATS = {
@@ -35,13 +37,28 @@ FILE_FORMATS = {
     ".json": FileFormat("json", "keys"),
     ".parquet": FileFormat("parquet", "keys"),
     ".tmx": FileFormat("tmx", "unit"),
+    ".xlf": FileFormat("xliff", "unit"),
+    ".xliff": FileFormat("xliff", "unit"),
+    ".po": FileFormat("po", "unit"),
     ".txt": FileFormat("text", "line"),
     ".zip": FileFormat("zip"),
     ".yaml": FileFormat("yaml"),
     ".yml": FileFormat("yaml"),
     ".xlsx": FileFormat("xlsx"),
     ".xml": FileFormat("xml"),
-    ".html": FileFormat("html"),
+    ".epub": FileFormat("epub", "paragraph"),
+    ".docx": FileFormat("docx", "paragraph"),
+    ".odt": FileFormat("odt", "paragraph"),
+    ".html": FileFormat("html", "paragraph"),
+    ".htm": FileFormat("html", "paragraph"),
+    ".xhtml": FileFormat("html", "paragraph"),
+    ".srt": FileFormat("srt", "cue"),
+    ".vtt": FileFormat("vtt", "cue"),
+    ".pdf": FileFormat("pdf", converter="pdftotext FILE (of poppler), which loses headings and footnotes"),
+    ".doc": FileFormat("doc", converter="soffice --headless --convert-to docx FILE (of LibreOffice)"),
+    ".rtf": FileFormat("rtf", converter="soffice --headless --convert-to docx FILE (of LibreOffice)"),
+    ".mobi": FileFormat("mobi", converter="ebook-convert FILE book.epub (of Calibre)"),
+    ".azw3": FileFormat("azw3", converter="ebook-convert FILE book.epub (of Calibre)"),
 }
 """Ending of a file, without that of its compression, in lower case → its format."""
 
@@ -74,7 +91,10 @@ KEYED_ENDINGS = endings_of_rows("keys")
 PARALLEL_ENDINGS = endings_of_rows("cells", "keys", "unit")
 """Endings of the formats of parallel text."""
 
-TEXT_ENDINGS = endings_of_rows("cells", "keys", "unit", "line")
+DOCUMENT_ENDINGS = endings_of_rows("paragraph", "cue")
+"""Endings of the documents and subtitles whose text is read, in one language."""
+
+TEXT_ENDINGS = endings_of_rows("cells", "keys", "unit", "line", "paragraph", "cue")
 """Endings of names that can only be files of text: not folders, beginnings of file names or ids of the Hub."""
 
 

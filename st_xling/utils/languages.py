@@ -250,6 +250,16 @@ def match_language(code: str, known: Iterable[str]) -> str | None:
     return candidates[0] if is_unique else None
 
 
+def may_be_language(code: str | None, wanted: str | None) -> bool:
+    """Return whether a text of a language may be in the one that is wanted: any may where one of them is not known.
+
+    Example:
+        >>> may_be_language("de-AT", "de"), may_be_language("fr", "de"), may_be_language(None, "de")
+        (True, False, True)
+    """
+    return code is None or wanted is None or match_language(wanted, [code]) is not None
+
+
 def _fits(tags: Iterable[str | None], others: Iterable[str | None]) -> bool:
     """Return whether no script or region is another one: one that is not named may be any."""
     return all(None in (tag, other) or tag == other for tag, other in zip(tags, others))

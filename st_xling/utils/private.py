@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 import contextlib
 import copy
-from collections.abc import Iterator
+import gettext
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -114,6 +115,16 @@ def initialize(model: PreTrainedModel, part: nn.Module) -> None:
         part: A module without children, changed in place.
     """
     model._init_weights(part)
+
+
+def plural_function(rule: str) -> Callable[[int], int]:
+    """Return the function of a rule of gettext for plural forms, such as ``n != 1``: from a number to its form.
+
+    Raises:
+        ValueError: For a rule that is none.
+    """
+    compile_rule: Callable[[str], Callable[[int], int]] = gettext.c2py
+    return compile_rule(rule)
 
 
 def replace_backend(tokenizer: PreTrainedTokenizerFast, backend: Tokenizer) -> None:

@@ -38,6 +38,13 @@ def test_training_arguments_are_found_without_importing_them(kind: type) -> None
     assert {field.name for field in dataclasses.fields(kind)} <= names
 
 
+def test_rules_of_plural_forms_are_compiled() -> None:
+    """Which translation of a PO file is the plural for most numbers depends on it; the standard library hides it."""
+    assert [private.plural_function("n%10==1 ? 0 : n>4 ? 2 : 1")(number) for number in (1, 2, 5, 21)] == [0, 1, 2, 0]
+    with pytest.raises(ValueError):
+        private.plural_function("EXPRESSION")
+
+
 def test_a_module_that_is_not_there_has_no_names() -> None:
     assert dataclass_fields("transformers", "no_such_file.py") == dataclass_fields("no_such_package", "a.py") == []
 
