@@ -20,6 +20,7 @@ from st_xling.losses import TranslationRankingLoss
 from st_xling.models import tiny_encoder
 from st_xling.models.tiny import Architecture
 from tests.data.reranking.aligned_sentences import question, squad, write_translation, write_v2
+from tests.document_files import plain, write_docx, write_epub
 from tests.retrieval_files import beir, json_lines, lines
 from tests.training.transfer.sets import LABELS, pair_lines, treebank
 from tests.xquad_r_files import write_xquad_r
@@ -124,8 +125,34 @@ def write_documents(folder: Path) -> None:
             lines(path, texts[column])
     for language, column in (("de", "source"), ("fr", "target")):
         lines(folder / f"report.{language}.txt", [" ".join(texts[column][start : start + 4]) for start in (0, 4, 8)])
+    write_files_of_people(folder, texts["source"], texts["target"])
     tsv(folder / "list.tsv", [("book.de", "book.fr"), ("news/de/1.txt", "news/fr/1.txt")])
     lines(folder / "book.gold", [f"[{row}]:[{row}]" for row in range(12)])
+
+
+def write_files_of_people(folder: Path, german: Sequence[str], french: Sequence[str]) -> None:
+    """Books, a report and subtitles of a text and its translation, and translations of a program."""
+    for number in (1, 2):
+        for language, texts in (("de", german), ("fr", french)):
+            path = folder / "books" / language / f"{number}.{language}.epub"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_epub(path, plain(*texts[number:]))
+            write_epub(folder / f"book.{language}.epub", plain(*texts))
+    write_docx(folder / "report.fr.docx", plain(*french))
+    times = [f"00:00:{second:02}.000 --> 00:00:{second:02}.900" for second in range(len(german))]
+    lines(folder / "film.de.srt", chain.from_iterable((time, text, "") for time, text in zip(times, german)))
+    cues = chain.from_iterable((time, text, "") for time, text in zip(times, french))
+    lines(folder / "film.fr.vtt", ["WEBVTT", "", *cues])
+
+    messages = pairs("de")
+    entries = chain.from_iterable((f'msgid "{english}"', f'msgstr "{text}"', "") for text, english in messages)
+    lines(folder / "app.po", ['msgid ""', 'msgstr "Language: de\\n"', "", *entries])
+    units = "".join(
+        f"<unit id='{number}'><segment><source>{english}</source><target>{text}</target></segment></unit>"
+        for number, (text, english) in enumerate(messages)
+    )
+    file = f'<xliff version="2.0" srcLang="en" trgLang="de"><file id="f">{units}</file></xliff>'
+    (folder / "app.de.xlf").write_text(file, encoding="utf-8")
 
 
 def write_bucc(folder: Path, language: str, split: str, drawn_from: str) -> None:

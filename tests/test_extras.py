@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from st_xling.cli import main
+from st_xling.data import load_pairs
+from st_xling.data.documents import read_document
 from st_xling.evaluation import pictures
 from st_xling.hub.dataset import push_dataset
 from st_xling.mining import find_neighbors
@@ -60,6 +62,15 @@ def test_lora_names_its_extra_before_anything_starts(core: None, tmp_path: Path)
     out = tmp_path / "model"
     assert main(["train", "tr", "--model", "tiny", "--data", "phrasebook:de", "--lora", "--out", str(out)]) != 0
     assert not out.exists()
+
+
+@pytest.mark.parametrize(("file", "package"), [("a.po", "polib"), ("a.html", "lxml.etree")])
+def test_documents_name_their_extra(file: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    path = tmp_path / file
+    path.write_text("<p>a</p>", encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"needs {package}, .*st-xling\[documents\]"):
+        load_pairs(path) if file == "a.po" else read_document(path)
 
 
 @pytest.mark.parametrize("method", ["approximate", "faiss:Flat"])

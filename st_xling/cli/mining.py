@@ -198,7 +198,7 @@ def encoding_options(
 def encode(
     context: typer.Context,
     model: str = model_opts.MODEL,
-    text: str = argument("TEXT", "UTF-8 text, a sentence a line, also compressed (.gz, .xz, .bz2, .zst)."),
+    text: str = argument("TEXT", "Text, a sentence a line, also compressed (.gz, .xz, .bz2, .zst); or a document."),
     out: str = required("--out STORE", "Folder of the store."),
     store_dtype: StoreDtype | None = STORE_DTYPE,
     language: str | None = option("--language CODE", "Language of the text, for a model centered by language."),
@@ -243,7 +243,7 @@ def encode(
 @app.command("mine", cls=with_options(EmbeddingSearchOptions, PairFileOptions, EncoderOptions, rules=MINE_RULES))
 def mine(
     context: typer.Context,
-    source: str = argument("SOURCE", "UTF-8 text, a sentence a line, also compressed."),
+    source: str = argument("SOURCE", "Text, a sentence a line, also compressed; or a document, such as EPUB."),
     target: str = argument("TARGET", "The same in the other language."),
     out: str = required("--out FILE", "File of the pairs, or - for stdout."),
     model: str | None = OPTIONAL_MODEL,
@@ -290,6 +290,9 @@ def mine(
     fits, otherwise the one that is estimated from the scores of the mined pairs; published is the former or an error,
     estimated the latter. The last lines show how the scores are distributed, and what the threshold keeps. --method
     auto goes by size; a factory is one of FAISS, such as faiss:IVF4096,Flat?nprobe=64.
+
+    SOURCE and TARGET may also be documents: EPUB, DOCX, ODT and HTML are split into sentences, of subtitles (SRT, VTT)
+    the times are ids. For a document and its translation, align-documents finds more.
 
     A TSV file has the columns score, source_id, target_id, source, target and threshold, nan without one; with
     --rescore the score is the cross-encoder's, and a column margin comes before the threshold. Without ids of its own,
@@ -374,7 +377,7 @@ def score(
       st-xling score pairs.tsv --source-embeddings de.npy \\
           --target-embeddings en.npy --out - | cut -f1
 
-    PAIRS is any parallel text that train --data reads: a TSV, CSV or JSONL file, xx-yy=PATH, xx-yy=SOURCE,TARGET, …;
+    PAIRS is any parallel text that train --data reads: TSV, CSV, JSONL, TMX, XLIFF, PO, xx-yy=SOURCE,TARGET, …;
     PATH?columns=0,1 names its columns, by number or by name. Neighbors come from the corpus itself. Pairs are written
     in the order of the file, in the format of st-xling mine, with line numbers as ids. Faulty lines (columns, bytes, an
     empty side, too long) are skipped, counted, and listed first in --rejects, with their number and the reason. Run the
@@ -459,7 +462,7 @@ def pairs(
 @app.command("align-documents", cls=with_options(PairFileOptions, EncoderOptions, rules=ALIGN_DOCUMENTS_RULES))
 def align_documents(
     context: typer.Context,
-    source: str = argument("SOURCE", "Document, a sentence or paragraph a line; or a folder of documents."),
+    source: str = argument("SOURCE", "Document: text, EPUB, DOCX, ODT, HTML, SRT or VTT; or a folder of documents."),
     target: str = argument("TARGET", "Its translation; or a folder with documents of the same names."),
     out: str = required("--out FILE", "File of the pairs, or - for stdout."),
     model: str = model_opts.ENCODER,
@@ -475,8 +478,9 @@ def align_documents(
     """Align documents with their translations, sentence by sentence.
 
     Finds which sentences of a document are translations of which, in order, up to several on either side, and writes
-    the pairs. Sentences without a translation are counted; blank lines mark paragraphs. Documents are UTF-8 text, also
-    compressed (.gz, .xz, .bz2, .zst).
+    the pairs. Sentences without a translation are counted. Text has a sentence or a paragraph a line, and blank lines
+    between paragraphs; it may be compressed (.gz, .xz, .bz2, .zst). EPUB, DOCX, ODT and HTML are split into sentences;
+    subtitles (SRT, VTT) stay as they are, with their times as ids.
 
     \b
     examples:
@@ -486,6 +490,8 @@ def align_documents(
           --out pairs.tsv
       st-xling align-documents report.de.txt report.fr.txt --split \\
           --model my-encoder --out pairs.tsv
+      st-xling align-documents book.de.epub book.fr.epub --model my-encoder \\
+          --out pairs.tsv
       st-xling align-documents book.de book.fr \\
           --model intfloat/multilingual-e5-small --prompt 'query: ' \\
           --out pairs.tsv

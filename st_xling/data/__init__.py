@@ -8,6 +8,8 @@ brings hard negatives, also ``negative_1``, ``negative_2``, …
 - ``locations``: what a location may be, one function each: two files, a folder, an archive, a file, a set of the Hub
 - ``pair_source``: pairs that were found, and how they are read
 - ``formats``: the file formats, one function each: TSV, CSV, JSON lines, Parquet, TMX, Moses, …
+- ``tmx``, ``xliff``, ``po``: translation memories, and finished translations of translation tools
+- ``documents``: EPUB, DOCX, ODT, HTML and subtitles, each in a file of its own: ``epub``, ``docx``, …
 - ``columns``: which columns hold the sentences
 - ``check``: faulty lines, named with their numbers all at once, or dropped and listed
 - ``pairs``: data sets of sentence pairs, their languages, and seeded samples
@@ -35,6 +37,8 @@ from st_xling.utils.lazy import lazy_names
 if TYPE_CHECKING:
     from st_xling.data.check import Fault as Fault
     from st_xling.data.check import ParallelTextError as ParallelTextError
+    from st_xling.data.documents import Document as Document
+    from st_xling.data.documents import read_document as read_document
     from st_xling.data.hard_translation_sets import HARD_CATEGORIES as HARD_CATEGORIES
     from st_xling.data.hard_translation_sets import HardTranslation as HardTranslation
     from st_xling.data.hard_translation_sets import hard_translations as hard_translations

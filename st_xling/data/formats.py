@@ -45,6 +45,7 @@ from st_xling.utils.text import (
     describe_missing,
     file_ending,
     is_blank,
+    text_name,
     unescape_cell,
     unpacked_ending,
     unpacked_name,
@@ -614,10 +615,10 @@ def language_ending(path: str | Path) -> str | None:
     """Return the language that a file name ends with, or that FLORES puts before the split; ``None`` if there is none.
 
     Example:
-        >>> [language_ending(name) for name in ("corpus.de.gz", "deu_Latn.devtest", "news.de.txt", "corpus.txt")]
+        >>> [language_ending(name) for name in ("corpus.de.gz", "deu_Latn.devtest", "book.de.epub", "corpus.txt")]
         ['de', 'deu_Latn', 'de', None]
     """
-    name = unpacked_name(path).removesuffix(".txt")
+    name = text_name(path)
     if (match := _FLORES.fullmatch(name)) and is_strict_code(match[1]):
         return match[1]
     ending = Path(name).suffix.removeprefix(".")

@@ -27,6 +27,7 @@ from st_xling.data.columns import (
     find_layout,
     layout_of_names,
 )
+from st_xling.data.documents import is_document
 from st_xling.data.formats import (
     FORMATS,
     find_moses,
@@ -48,6 +49,8 @@ from st_xling.utils.text import PACKED, ParallelTextError, describe_missing, hom
 logger = logging.getLogger(__name__)
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
+
+_ALIGN_FIRST = "align it with its translation first: st-xling align-documents SOURCE TARGET --out pairs.tsv"
 
 Location = str | Path | tuple[str | Path, str | Path]
 
@@ -201,6 +204,8 @@ def _aligned_languages(source_path: Path, target_path: Path, languages: Language
     for path in (source_path, target_path):
         if not file_on_disk(path).is_file():
             raise FileNotFoundError(describe_missing(path))
+        if is_document(path):
+            raise ParallelTextError(f"{path}: expected a sentence a line, got a document; {_ALIGN_FIRST}")
     if source_ending is None and target_ending is None:
         source_ending, target_ending = pair_in_name(source_path)  # wmt19.en-de.src
     return source or source_ending or UNKNOWN, target or target_ending or UNKNOWN
@@ -215,6 +220,8 @@ def open_file(request: PairRequest) -> PairSource | None:
     if not path.is_file():
         return None
     check_unused(f"the file {path}", name=request.name, split=request.split)
+    if is_document(path):
+        raise ParallelTextError(f"{path}: expected sentence pairs, got a document of one language; {_ALIGN_FIRST}")
     if not path.stat().st_size:
         raise ParallelTextError(f"expected at least one sentence pair, got none in {path}: the file is empty.")
     ending: str | None = request.ending

@@ -3,6 +3,7 @@
 ======================================  ===========================================================================
 ``de=news.de.txt.gz``                   a text a line, plain or packed; blank lines are skipped
 ``de=passages.jsonl``                   JSON lines with ``text``; plain or packed
+``de=book.epub``                        a document (EPUB, DOCX, ODT, HTML) or subtitles (SRT, VTT): its paragraphs
 ``de=phrasebook?size=2000``             the built-in corpus, one language
 ``de-en=pairs.tsv``, ``phrasebook:de``  parallel text, as :func:`~st_xling.data.spec.parse_data_spec` takes it
 ======================================  ===========================================================================
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from st_xling.data.check import FaultLog, numbered_lines
 from st_xling.data.columns import Layout, NumberedRow
+from st_xling.data.documents import is_document, read_document
 from st_xling.data.formats import json_objects, titled_text
 from st_xling.data.pair_source import PairReader, PairSource
 from st_xling.data.pairs import pair_dataset
@@ -101,8 +103,8 @@ def load_texts(spec: str, *, skip_bad_lines: bool = False, stream: bool = False)
     """Load the texts of ``LANGUAGE=LOCATION``, with the columns of parallel text, whose source and target are alike.
 
     Args:
-        spec: JSON lines (``.jsonl``, perhaps packed) with ``text``, or any other file with a text a line; blank lines
-            are skipped; either with ``?size=…&seed=…`` for a sample of its texts. Or the phrasebook, with
+        spec: JSON lines (``.jsonl``, perhaps packed) with ``text``, a document, or any other file with a text a line;
+            blank lines are skipped; each with ``?size=…&seed=…`` for a sample of its texts. Or the phrasebook, with
             ``?size=…&split=…&seed=…``, whose seed is 1 where it names none: other meanings than parallel text.
         skip_bad_lines: Skip faulty lines, with a warning, instead of raising.
         stream: Return a stream of a file.
@@ -131,9 +133,12 @@ def load_texts(spec: str, *, skip_bad_lines: bool = False, stream: bool = False)
 def text_rows(path: str | Path, faults: FaultLog) -> Iterator[NumberedRow]:
     """Read the texts of a file of one language.
 
-    These are its lines that are not blank, or ``text`` (``contents``) of its JSON objects behind their ``title``, if
-    they have one.
+    These are its lines that are not blank, ``text`` (``contents``) of its JSON objects behind their ``title``, if they
+    have one, or the paragraphs of a document.
     """
+    if is_document(path):
+        yield from ((number, [text]) for number, text in enumerate(read_document(path).texts, 1))
+        return
     if unpacked_ending(path) not in JSON_ENDINGS:
         for number, line in numbered_lines(path, faults):
             if not is_blank(line):

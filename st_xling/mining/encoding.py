@@ -76,7 +76,7 @@ def encode(
         OSError: For a full disk; complete shards are kept.
     """
     check_number("shard_rows", shard_rows, least=1)
-    with closing(MiningText(text_file, format=format)) as text:
+    with closing(MiningText(text_file, format=format, language=language)) as text:
         check_outputs({}, [text_file, name_of(model)], folders={"out": out})
         summary = text.validate(progress=progress)
         encoder = Encoder(model, encoding)

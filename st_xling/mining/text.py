@@ -8,6 +8,9 @@ format     a line                                            id of its sentence
 ``jsonl``  ``{"id": …, "text": …}``; the id is optional        the line's own, or its row
 =========  ================================================  ====================
 
+Documents (EPUB, DOCX, ODT, HTML) are read as their sentences, with their numbers as ids; subtitles (SRT, VTT) with
+their times as ids.
+
 Row ``i``, counted from 0, is the sentence of row ``i`` of the embeddings.
 Text stays on the disk: by row it is read through :class:`IndexedLines`, which holds 8 bytes a line.
 """
@@ -30,9 +33,12 @@ from typing import IO, Any, TypeVar
 import numpy as np
 
 from st_xling.data.check import FaultLog, is_unicode
+from st_xling.data.documents import Document, is_document, read_document
 from st_xling.data.formats import is_id_header
 from st_xling.data.line_ids import NEARLY_ALL, LineIds
+from st_xling.utils.identify import main_language
 from st_xling.utils.json_text import parse_json
+from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.options import TextFormat, check_choice
 from st_xling.utils.terminal import progress_bar
 from st_xling.utils.text import (
@@ -54,6 +60,7 @@ logger = logging.getLogger(__name__)
 
 _CHUNK_BYTES = 1 << 20
 _ENOUGH_FAULTS = 1000
+_IDENTIFIED_PARAGRAPHS = 200
 
 
 class _LineFault(ValueError):
@@ -123,6 +130,7 @@ class IndexedLines(Sequence[Parsed]):
                 "st_xling.mining.mine(source_sentences, target_sentences, model=model)."
             )
         self.path = str(path)
+        self._lines_file = self.path
 
     def parse(self, raw: bytes, path: str, number: int) -> Any:
         """Parse line ``number`` of a file, counted from 1."""
@@ -144,7 +152,7 @@ class IndexedLines(Sequence[Parsed]):
         return self.parse(*self.line(selected))
 
     def __iter__(self) -> Iterator[Parsed]:
-        for number, raw in enumerate(raw_lines(self.path), 1):
+        for number, raw in enumerate(raw_lines(self._lines_file), 1):
             yield self.parse(raw, self.path, number)
 
     def line(self, row: int) -> tuple[bytes, str, int]:
@@ -165,9 +173,9 @@ class IndexedLines(Sequence[Parsed]):
     @cached_property
     def _indexed(self) -> tuple[IO[bytes], np.ndarray]:
         """Unpacked bytes of the file, the beginning of each line, and the end of the last. *Shape:* ``(lines + 1,)``"""
-        with open_bytes(self.path) as packed:
+        with open_bytes(self._lines_file) as packed:
             if isinstance(packed.raw, io.FileIO):
-                stream: IO[bytes] = Path(self.path).open("rb")  # noqa: SIM115
+                stream: IO[bytes] = Path(self._lines_file).open("rb")  # noqa: SIM115
             else:
                 stream = tempfile.TemporaryFile()  # noqa: SIM115
                 shutil.copyfileobj(packed, stream, _CHUNK_BYTES)
@@ -243,8 +251,11 @@ class MiningText(IndexedLines[str]):
     """Sentences by row, read from their file; 8 bytes a line are in memory.
 
     Args:
-        path: UTF-8 text, plain, ``.gz``, ``.xz``, ``.bz2`` or ``.zst``.
+        path: UTF-8 text, plain, ``.gz``, ``.xz``, ``.bz2`` or ``.zst``; or a document or subtitles, see
+            :data:`~st_xling.data.documents.DOCUMENTS`, whose sentences are written to a temporary file.
         format: ``"lines"``, ``"bucc"`` or ``"jsonl"``; by default lines, and lines that begin with ids are an error.
+            A document has none.
+        language: Language by whose rules a document is divided into sentences; by default it is identified.
 
     Example:
         >>> text = MiningText("news.de.gz")                                              # doctest: +SKIP
@@ -252,11 +263,28 @@ class MiningText(IndexedLines[str]):
         ('Guten Morgen.', '42', 'news.de.gz:42')
     """
 
-    def __init__(self, path: str | Path, *, format: TextFormat | None = None) -> None:
+    def __init__(self, path: str | Path, *, format: TextFormat | None = None, language: str | None = None) -> None:
         self.format: TextFormat = format or "lines"
         self._may_have_ids = format is not None
         check_choice("format", self.format, TextFormat)
         super().__init__(path)
+        if is_document(path):
+            if format is not None:
+                raise ValueError(f"{path}: a document has no format of lines: got {format!r}; leave it out.")
+            self._write_sentences(read_document(path), language)
+
+    def _write_sentences(self, document: Document, language: str | None) -> None:
+        """Write the sentences of a document to a file that is there as long as this object."""
+        self._may_have_ids = True
+        if document.times:
+            self.format = "bucc"
+            lines = ["\t".join(cue) for cue in zip(document.times, document.texts)]
+        else:
+            lines = document_sentences(document.texts, language)
+        self._temporary_file = tempfile.NamedTemporaryFile(prefix="st-xling-")  # noqa: SIM115
+        self._temporary_file.writelines(f"{line}\n".encode() for line in lines)
+        self._temporary_file.flush()
+        self._lines_file = self._temporary_file.name
 
     def parse(self, raw: bytes, path: str, number: int) -> str:
         try:
@@ -286,7 +314,7 @@ class MiningText(IndexedLines[str]):
         ids: set[str] = set()
         line_ids = LineIds()
         rows = rows_with_tab = 0
-        lines = progress_bar(raw_lines(self.path), desc="reading", unit="lines", show=progress)
+        lines = progress_bar(raw_lines(self._lines_file), desc="reading", unit="lines", show=progress)
         for number, raw in enumerate(lines, 1):
             if len(faults.faults) >= _ENOUGH_FAULTS:
                 faults.or_more = True
@@ -354,6 +382,20 @@ class MiningText(IndexedLines[str]):
                 "TAB sentence; of a table take the column of the sentences (cut -f)",
                 self.path,
             )
+
+
+def document_sentences(paragraphs: Sequence[str], language: str | None) -> list[str]:
+    """Return the sentences of a document, without marks between its paragraphs.
+
+    Args:
+        paragraphs: Its paragraphs, each in one line.
+        language: Language by whose rules they are divided; by default it is identified.
+    """
+    from st_xling.mining import split_sentences
+
+    rules = language or main_language(paragraphs[:_IDENTIFIED_PARAGRAPHS])
+    sentences = split_sentences("\n\n".join(paragraphs), None if rules == UNKNOWN else rules)
+    return list(filter(None, sentences))
 
 
 def tsv_line(cells: Iterable[object]) -> str:

@@ -16,7 +16,7 @@ from st_xling.mining.filters import FilterOptions, language
 from st_xling.utils.identifiable import identifiable_part
 from st_xling.utils.identify import LanguageUnknown, expected_labels, main_language
 from st_xling.utils.languages import LANGUAGE_NAMES, UNKNOWN, base_language, is_code
-from st_xling.utils.text import unpacked_name
+from st_xling.utils.text import text_name
 
 logger = logging.getLogger(__name__)
 
@@ -136,7 +136,7 @@ def language_in_name(path: str | Path) -> str | None:
         >>> [language_in_name(name) for name in ("report.de.txt", "book.fr.gz", "1_en.txt", "news/th/1.txt", "a.txt")]
         ['de', 'fr', 'en', 'th', None]
     """
-    name = unpacked_name(path).removesuffix(".txt")
+    name = text_name(path)
     tag = _TAG.search(name)
     candidates = [language_ending(path), tag and tag[1], Path(path).parent.name]
     for code in candidates:

@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, Any
 
-from st_xling.utils.file_endings import COMPRESSIONS
+from st_xling.utils.file_endings import COMPRESSIONS, DOCUMENT_ENDINGS
 
 #: First columns of a tab-separated file of scored pairs, and the header line by which readers recognize one.
 SCORED_COLUMNS = ("score", "source_id", "target_id", "source", "target")
@@ -150,13 +150,18 @@ def _open_unpacked(path: Path) -> Iterator[tuple[IO[bytes], io.BufferedReader]]:
             ) from error
 
 
-def read_bytes(path: str | Path, *, most: int = LARGEST_DOCUMENT_BYTES) -> bytes:
+def read_bytes(path: str | Path, *, most: int = LARGEST_DOCUMENT_BYTES, any_encoding: bool = False) -> bytes:
     """Read all bytes of a file, decompressed.
+
+    Args:
+        path: The file.
+        most: Maximum number of bytes.
+        any_encoding: Whether to accept UTF-16.
 
     Raises:
         ParallelTextError: If there are more than ``most`` bytes, or as in :func:`open_bytes`.
     """
-    with open_bytes(path) as stream:
+    with open_bytes(path, any_encoding=any_encoding) as stream:
         content = stream.read(most + 1)
     if len(content) > most:
         raise ParallelTextError(
@@ -312,6 +317,18 @@ def unpacked_name(path: str | Path) -> str:
     """Return the name of a file without the ending of its compression."""
     path = Path(path)
     return path.stem if path.suffix.lower() in PACKED else path.name
+
+
+def text_name(path: str | Path) -> str:
+    """Return the name of a file without the ending of its compression, and without that of a text or document.
+
+    Example:
+        >>> text_name("book.de.epub"), text_name("report.de.txt.gz"), text_name("corpus.de")
+        ('book.de', 'report.de', 'corpus.de')
+    """
+    name = unpacked_name(path)
+    ending = Path(name).suffix
+    return name.removesuffix(ending) if ending.lower() in (".txt", *DOCUMENT_ENDINGS) else name
 
 
 def unpacked_ending(path: str | Path) -> str:

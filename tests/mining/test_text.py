@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from st_xling.data.check import ParallelTextError
 from st_xling.mining import MiningText, tsv_cells, tsv_line
+from tests.document_files import plain, write_epub
 
 #: No half surrogate pairs, which UTF-8 cannot hold.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -54,6 +55,25 @@ def test_lines_as_they_are(packed: str, ends: str, tmp_path: Path) -> None:
     assert list(text) == SENTENCES and text[-1] == SENTENCES[-1] and text[2:4] == SENTENCES[2:4]
     assert [text.id(row) for row in (0, 6)] == ["1", "7"]
     text.close()
+
+
+def test_documents_are_read_as_sentences(tmp_path: Path) -> None:
+    """A book was mined only after another tool had made lines of it."""
+    text = MiningText(write_epub(tmp_path / "book.epub", plain("Eins. Zwei!", "Drei, vier.")))
+    assert (list(text), text.validate().rows, text[1], text.id(1)) == (
+        ["Eins.", "Zwei!", "Drei, vier."],
+        3,
+        "Zwei!",
+        "2",
+    )
+    assert text.place(1) == f"{tmp_path}/book.epub:2"
+    text.close()
+    subtitles = tmp_path / "film.srt"
+    subtitles.write_text("00:00:01,000 --> 00:00:02,000\nEins.\nZwei.\n", encoding="utf-8")
+    cues = MiningText(subtitles)
+    assert (cues.validate().rows, cues[0], cues.id(0)) == (1, "Eins. Zwei.", "00:00:01.000-00:00:02.000")
+    with pytest.raises(ValueError, match="a document has no format of lines"):
+        MiningText(subtitles, format="lines")
 
 
 LINES = st.lists(TEXT.map(lambda text: text.replace("\n", "").rstrip("\r").removeprefix("\ufeff")), max_size=8)

@@ -43,20 +43,27 @@ class AlignedTexts:
         source_lines: Lines of the document.
         target_lines: Lines of its translation.
         prefixes: What stands before the number of a line in its id, for source and target.
+        line_ids: Ids of lines that have others than their numbers, for source and target.
     """
 
     def __init__(
-        self, source_lines: Sequence[str], target_lines: Sequence[str], prefixes: tuple[str, str] = ("", "")
+        self,
+        source_lines: Sequence[str],
+        target_lines: Sequence[str],
+        prefixes: tuple[str, str] = ("", ""),
+        line_ids: tuple[Sequence[str], Sequence[str]] = ((), ()),
     ) -> None:
         self._source_lines = source_lines
         self._target_lines = target_lines
         self._prefixes = prefixes
+        self._source_ids = line_ids[0] or [str(row + 1) for row in range(len(source_lines))]
+        self._target_ids = line_ids[1] or [str(row + 1) for row in range(len(target_lines))]
 
     def ids(self, group: CheckedGroup) -> tuple[list[str], list[str]]:
-        """Return the ids of the lines of a group, counted from 1, on either side."""
+        """Return the ids of the lines of a group on either side: their numbers from 1, unless they have others."""
         source_prefix, target_prefix = self._prefixes
-        source_ids = [f"{source_prefix}{row + 1}" for row in group.source]
-        target_ids = [f"{target_prefix}{row + 1}" for row in group.target]
+        source_ids = [f"{source_prefix}{self._source_ids[row]}" for row in group.source]
+        target_ids = [f"{target_prefix}{self._target_ids[row]}" for row in group.target]
         return source_ids, target_ids
 
     def texts(self, group: CheckedGroup) -> tuple[str, str]:
@@ -67,8 +74,8 @@ class AlignedTexts:
 
     def page_group(self, group: CheckedGroup) -> PageGroup:
         """Return a group as a page shows it."""
-        source = [PageLine(str(row + 1), self._source_lines[row]) for row in group.source]
-        target = [PageLine(str(row + 1), self._target_lines[row]) for row in group.target]
+        source = [PageLine(self._source_ids[row], self._source_lines[row]) for row in group.source]
+        target = [PageLine(self._target_ids[row], self._target_lines[row]) for row in group.target]
         score = group.score if group.source and group.target else None
         return PageGroup(source, target, score, group.problem)
 

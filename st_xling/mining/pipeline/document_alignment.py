@@ -28,6 +28,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from st_xling.data.documents import is_document, read_document
 from st_xling.data.pair_page import PairPage
 from st_xling.mining.documents import (
     DocumentSide,
@@ -115,11 +116,15 @@ class _Document(NamedTuple):
         file: Its file.
         sha256: Hash of its lines.
         lines: Its lines, or its sentences if they are split, without white space at the ends; blank ones are empty.
+        ids: Ids of its lines, such as the times of subtitles; none for their numbers.
+        has_paragraphs: Whether the lines are paragraphs, which are to be split.
     """
 
     file: str
     sha256: str
     lines: list[str]
+    ids: tuple[str, ...] = ()
+    has_paragraphs: bool = False
 
     @property
     def texts(self) -> list[str]:
@@ -194,8 +199,9 @@ def align_texts(
     Embeddings are kept in ``work`` until the pairs are written. Repeat the same call to resume a killed one.
 
     Args:
-        documents: Files of each document and its translation: UTF-8, a sentence or paragraph a line, also compressed.
-            Blank lines mark paragraphs.
+        documents: Files of each document and its translation: UTF-8, a sentence or paragraph a line, also compressed,
+            where blank lines mark paragraphs; or EPUB, DOCX, ODT or HTML, which are split into sentences; or subtitles
+            (SRT, VTT), whose times are ids.
         out: File of the pairs, replaced if it exists; or a binary stream.
         model: Encoder: a ``SentenceTransformer``, or the Hub id or folder of one.
         max_size: Maximum number of sentences of both sides in a group; see ``align_documents``.
@@ -246,8 +252,7 @@ def align_texts(
         "target": [_read_document(str(target_file)) for _, target_file in documents],
     }
     task: dict[str, Any] = {"command": "align-documents", "max_size": max_size}
-    if split:
-        task["split"] = _split_documents(sides, named_languages)
+    has_split = _split_documents(sides, named_languages, every_text=split, task=task)
     samples = (_sample(sides["source"]), _sample(sides["target"]))
     check_text_languages(filters, *samples)
     written_languages: SideLanguages = named_languages
@@ -271,7 +276,7 @@ def align_texts(
     signature = sign_pairs(
         "align_documents",
         {**encoders},
-        *(["split:yes"] if split else []),
+        *(["split:yes"] if has_split else []),
         f"max_size:{max_size}",
         f"min_score:{min_score_text}",
         *([] if merge_to is None else [f"merge_to:{merge_to}"]),
@@ -385,7 +390,7 @@ def _check_documents(
         prefixes = ("", "")
         if len(names) > 1:
             prefixes = (f"{Path(source.file).name}:", f"{Path(target.file).name}:")
-        texts = AlignedTexts(source.lines, target.lines, prefixes)
+        texts = AlignedTexts(source.lines, target.lines, prefixes, (source.ids, target.ids))
         checked = check_groups(groups, texts, min_score=min_score, filters=filters, log=log)
         written = checked
         if merge_to is not None:
@@ -460,6 +465,13 @@ def _write_pairs(documents: Iterable[_AlignedDocument], write: WritePair, page: 
 
 
 def _read_document(path: str) -> _Document:
+    if is_document(path):
+        document = read_document(path)
+        sha256 = summarize(document.texts).sha256
+        if document.times:
+            return _Document(path, sha256, document.texts, ids=document.times)
+        paragraphs = "\n\n".join(document.texts).split("\n")
+        return _Document(path, sha256, paragraphs, has_paragraphs=True)
     text = MiningText(path)
     try:
         sha256 = text.validate().sha256
@@ -468,19 +480,32 @@ def _read_document(path: str) -> _Document:
     return _Document(path, sha256, ["" if is_blank(line) else line.strip() for line in text])
 
 
-def _split_documents(sides: dict[str, list[_Document]], named_languages: SideLanguages) -> list[str]:
-    """Split the lines of all documents into sentences; returns the languages by whose rules they are split."""
-    split_languages = []
+def _split_documents(
+    sides: dict[str, list[_Document]], named_languages: SideLanguages, *, every_text: bool, task: dict[str, Any]
+) -> bool:
+    """Split paragraphs into sentences; returns whether there were any.
+
+    Args:
+        sides: The documents, by side, of which those with paragraphs are replaced.
+        named_languages: Languages of source and target, by whose rules they are split; otherwise they are identified.
+        every_text: Whether the lines of text files are paragraphs, too; subtitles stay as they are.
+        task: What the work depends on, to which the languages are added.
+    """
+    split_languages: dict[str, str] = {}
     for side, named_language in zip(_SIDES, named_languages):
+        are_split = [document.has_paragraphs or (every_text and not document.ids) for document in sides[side]]
+        if not any(are_split):
+            continue
         language = named_language or main_language(_sample(sides[side]))
         rules = None if language == UNKNOWN else language
-        documents = []
-        for document in sides[side]:
-            sentences = split_sentences("\n".join(document.lines), rules)
-            documents.append(document._replace(lines=sentences))
-        sides[side] = documents
-        split_languages.append(language)
-    return split_languages
+        for number, document in enumerate(sides[side]):
+            if are_split[number]:
+                sentences = split_sentences("\n".join(document.lines), rules)
+                sides[side][number] = document._replace(lines=sentences)
+        split_languages[side] = language
+    if split_languages:
+        task["split"] = split_languages
+    return bool(split_languages)
 
 
 def _sample(documents: Sequence[_Document]) -> list[str]:

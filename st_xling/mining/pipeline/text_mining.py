@@ -241,12 +241,12 @@ def mine_texts(
     if rescore is None and rescore_threshold is not None:
         raise ValueError("rescore_threshold needs rescore (--rescore): the cross-encoder that it is for.")
     precomputed = {"source": source_embeddings, "target": target_embeddings}
-    lines = _open_texts(source, target, text_format)
+    filters = filters or FilterOptions()
+    named_languages = (filters.source_language, filters.target_language)
+    lines = _open_texts(source, target, text_format, named_languages)
     inputs = [source, target, name_of(model), *precomputed.values(), calibrate_with, rescore]
     check_outputs({"out": out, "rejects": rejects}, inputs, folders={"work": work_path(out, work)})
     encoding = on_default_device(encoding)
-    filters = filters or FilterOptions()
-    named_languages = (filters.source_language, filters.target_language)
     format = resolve_format(format, out)
 
     with closing(lines["source"]), closing(lines["target"]):
@@ -305,8 +305,13 @@ def _check_threshold(
         raise ValueError("calibrate_with needs the model (--model): known translations must be embedded like the text.")
 
 
-def _open_texts(source: str | Path, target: str | Path, format: TextFormat | None) -> dict[str, MiningText]:
-    return {"source": MiningText(source, format=format), "target": MiningText(target, format=format)}
+def _open_texts(
+    source: str | Path, target: str | Path, format: TextFormat | None, languages: SideLanguages
+) -> dict[str, MiningText]:
+    return {
+        "source": MiningText(source, format=format, language=languages[0]),
+        "target": MiningText(target, format=format, language=languages[1]),
+    }
 
 
 @dataclass(frozen=True)
@@ -696,7 +701,7 @@ def plan_mining(
         ValueError: For options out of range, faulty texts, or embeddings that do not match them.
     """
     encoding = on_default_device(encoding)
-    texts = _open_texts(source, target, text_format)
+    texts = _open_texts(source, target, text_format, (source_language, target_language))
     rows = {side: text.validate().rows for side, text in texts.items()}
     check_k(search.k, rows["source"], rows["target"])
     providers, _ = vectors_from(

@@ -29,7 +29,7 @@ from st_xling.mining.search.find import choose_method, find_neighbors
 from st_xling.mining.text import TextSummary, tsv_line
 from st_xling.mining.vectors import PrecomputedEmbeddings, VectorProviders, encoding_settings, model_names
 from st_xling.utils.cosines import Embeddings
-from st_xling.utils.file_endings import endings_of
+from st_xling.utils.file_endings import DOCUMENT_ENDINGS, endings_of
 from st_xling.utils.options import PairFormat, check_choice
 from st_xling.utils.resumable import Output, ResumableFolder, deliver, work_folder
 from st_xling.utils.signature import sign
@@ -42,7 +42,7 @@ if TYPE_CHECKING:  # it loads sentence-transformers, which is slow to import
 REJECTS = "rejects.jsonl"
 
 #: Endings of files that would be another format than their name says.
-OTHER_FORMATS = endings_of("parquet", "csv", "json", "zip", "xlsx", "xml", "html")
+OTHER_FORMATS = (*endings_of("parquet", "csv", "json", "zip", "xlsx", "xml", "xliff", "po", "pdf"), *DOCUMENT_ENDINGS)
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

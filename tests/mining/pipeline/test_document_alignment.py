@@ -1,6 +1,7 @@
 """Documents in files and folders: pairs in each format, and what is refused."""
 
 import json
+import re
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from st_xling.evaluation.alignment import document_scores, evaluate_groups, read
 from st_xling.mining import FilterOptions, align_texts, pair_documents, split_sentences
 from st_xling.utils.options import AlignmentFormat
 from st_xling.utils.text import ParallelTextError
+from tests.document_files import plain, write_docx, write_epub
 
 UNFILTERED = FilterOptions(disable=["all"], source_language="de", target_language="en")
 
@@ -84,6 +86,45 @@ def test_documents_of_wrapped_paragraphs_are_split_into_sentences(model: Any, tm
     align_texts([(tmp_path / "lines" / "book.de", tmp_path / "lines" / "book.en")], tmp_path / "b.tsv", **options)
     assert report.rows == {"source": 9, "target": 9} and "split:yes" in report.signature
     assert lines(tmp_path / "a.tsv") == lines(tmp_path / "b.tsv")
+
+
+def test_documents_of_other_formats_are_aligned_by_sentences(model: Any, tmp_path: Path) -> None:
+    """People's documents had to be converted to text first, by tools that lose some of it."""
+    rows = parallel_phrases("de", "en", size=9, seed=1)
+    paragraphs = {}
+    for side in ("source", "target"):
+        paragraphs[side] = plain(*(" ".join(rows[side][start : start + 3]) for start in range(0, 9, 3)))
+    german = write_epub(tmp_path / "book.de.epub", paragraphs["source"])
+    english = write_docx(tmp_path / "book.en.docx", paragraphs["target"])
+    report = align_texts([(german, english)], tmp_path / "a.tsv", model=model, filters=UNFILTERED)
+    assert report.rows == {"source": 9, "target": 9} and "split:yes" in report.signature
+    for side, ending in (("source", "de"), ("target", "en")):
+        text = "\n\n".join(paragraph[0].text for paragraph in paragraphs[side])
+        (tmp_path / f"book.{ending}").write_text(text, encoding="utf-8")
+    texts = (tmp_path / "book.de", tmp_path / "book.en")
+    align_texts([texts], tmp_path / "b.tsv", model=model, split=True, filters=UNFILTERED)
+    cells = [[line.split("\t")[:5] for line in lines(tmp_path / name)] for name in ("a.tsv", "b.tsv")]
+    assert cells[0] == cells[1]
+
+
+def test_times_of_subtitles_are_ids(model: Any, tmp_path: Path) -> None:
+    rows = parallel_phrases("de", "en", size=4, seed=1)
+    german = tmp_path / "film.de.srt"
+    english = tmp_path / "film.en.vtt"
+    times = [f"00:00:0{number}" for number in range(5)]
+    cues = zip(times, times[1:], rows["source"], rows["target"])
+    texts = ["", "WEBVTT\n\n"]
+    for begin, end, source, target in cues:
+        texts[0] += f"{begin},000 --> {end},000\n{source}\n\n"
+        texts[1] += f"{begin}.500 --> {end}.500\n<i>{target}</i>\n\n"
+    for path, text in zip((german, english), texts):
+        path.write_text(text, encoding="utf-8")
+    out = tmp_path / "a.jsonl"
+    align_texts([(german, english)], out, model=model, filters=UNFILTERED, split=True, html=tmp_path / "a.html")
+    for record in map(json.loads, lines(out)):
+        for name, shift in (("source_ids", "000"), ("target_ids", "500")):
+            assert all(re.fullmatch(rf"00:00:0\d\.{shift}-00:00:0\d\.{shift}", time) for time in record[name])
+    assert "00:00:01.000-00:00:02.000" in (tmp_path / "a.html").read_text(encoding="utf-8")
 
 
 def test_several_documents_filters_and_rejects(files: tuple[Path, Path], model: Any, tmp_path: Path) -> None:
