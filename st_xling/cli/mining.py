@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import shutil
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -463,7 +464,7 @@ def pairs(
 def align_documents(
     context: typer.Context,
     source: str = argument("SOURCE", "Document: text, EPUB, DOCX, ODT, HTML, SRT or VTT; or a folder of documents."),
-    target: str = argument("TARGET", "Its translation; or a folder with documents of the same names."),
+    target: str = argument("TARGET", "Its translation; or a folder with documents of the same names, see --pair."),
     out: str = required("--out FILE", "File of the pairs, or - for stdout."),
     model: str = model_opts.ENCODER,
     min_score: float | None = option("--min-score", "Minimum score of a pair, from 0 to 1 (default: none)."),
@@ -473,6 +474,7 @@ def align_documents(
     max_size: int | None = text_option("--max-size", "Sentences in a group; 5 takes a third of the time (default: 8)."),
     split: bool = flag("--split", "Split the lines into sentences; ids are then their numbers.", panel=TEXT),
     merge_to: int | None = option("--merge-to CHARS", "Join neighboring pairs, to at most so many characters a side."),
+    pair: bool = flag("--pair", "Two folders: pair documents by what they say, not by name.", panel=TEXT),
     html: str | None = option("--html FILE", "Page to look at the alignment, both texts side by side; - for stdout."),
 ) -> None:
     """Align documents with their translations, sentence by sentence.
@@ -497,24 +499,43 @@ def align_documents(
           --out pairs.tsv
       st-xling align-documents book.de book.fr --model my-encoder \\
           --merge-to 600 --out paragraphs.tsv --html book.html
+      st-xling align-documents news/de news/fr --pair --model my-encoder \\
+          --out pairs.tsv
 
     The file is that of st-xling mine, or with --format vecalign all groups of one document, with line numbers as ids,
     and is read by train, score and other commands. Two more columns have each pair's document, and its position there.
     Run the same command again to resume from OUT.work.
     """
-    from st_xling.mining import align_texts, pair_documents
+    from st_xling.mining import align_texts, folder_files, match_documents, pair_documents
 
     files = options_of(context, PairFileOptions)
+    has_folders = Path(source).is_dir() and Path(target).is_dir()
+    if pair and not has_folders:
+        raise ValueError(f"--pair is for the documents of two folders: got {source} and {target}; remove it.")
     documents = [(source, target)]
-    without_partner: list[str] = []
-    if Path(source).is_dir() and Path(target).is_dir():
+    matching: dict[str, Any] = {}
+    if has_folders and not pair:
         documents, without_partner = pair_documents(source, target)
-    if without_partner:
-        count = len(without_partner)
-        others = f" and {count - 20:,} more" if count > 20 else ""
-        logger.warning("%s files have no partner: %s%s", f"{count:,}", ", ".join(without_partner[:20]), others)
+        _warn_of_files_without_partner(without_partner)
     embedding = embedding_model(context, model)
+    matching_work = None
+    if files.work is not None or out != "-":
+        matching_work = f"{files.work or out}.pairing"
     with output(context, out, files.work) as opened:
+        if pair:
+            matches = match_documents(
+                folder_files(source),
+                folder_files(target),
+                model=embedding.model,
+                split=split,
+                encoding=files.encoding(embedding),
+                filters=files.filters(),
+                work=matching_work,
+                progress=True,
+            )
+            documents = matches.files
+            matching = {"matches": matches.as_dict()}
+            _warn_of_files_without_partner(matches.without_partner)
         report = align_texts(
             documents,
             opened,
@@ -531,7 +552,16 @@ def align_documents(
             progress=True,
             **given(max_size=max_size),
         )
-    print_report(context, report, f"{report.pairs:,} pairs")
+    if matching_work is not None and files.work is None:
+        shutil.rmtree(matching_work, ignore_errors=True)
+    print_report(context, report, f"{report.pairs:,} pairs", also=matching)
+
+
+def _warn_of_files_without_partner(files: list[str]) -> None:
+    """Name files that are not aligned, the first twenty of them."""
+    if files:
+        others = f" and {len(files) - 20:,} more" if len(files) > 20 else ""
+        logger.warning("%s files have no partner: %s%s", f"{len(files):,}", ", ".join(files[:20]), others)
 
 
 @app.command("align-words", cls=with_options(LoadOptions, rules=ALIGN_WORDS_RULES))

@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -53,14 +53,23 @@ class FileReport(Protocol):
         """Return what ``--json`` writes."""
 
 
-def print_report(context: typer.Context, report: FileReport, summary: str) -> None:
+def print_report(
+    context: typer.Context, report: FileReport, summary: str, also: Mapping[str, Any] | None = None
+) -> None:
     """Print the lines of a report and its signature, and write it as JSON.
 
     ``print`` writes to stderr if stdout has the results.
+
+    Args:
+        context: The call.
+        report: Metrics of the command.
+        summary: What was written, in a few words.
+        also: Other results for the JSON.
     """
     out = context.params["out"]
     print(*report.lines(), f"{summary}: {out}", report.signature, sep="\n")
-    content: dict[str, Any] = {str(context.info_name): report.as_dict(), "signature": report.signature}
+    results = {**report.as_dict(), **(also or {})}
+    content: dict[str, Any] = {str(context.info_name): results, "signature": report.signature}
     if context.params["json"]:
         content["command"] = shown_command(context.obj.line)
     write_results(context, content)

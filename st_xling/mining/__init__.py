@@ -12,10 +12,11 @@
 - ``calibration``: estimate the threshold from known translations added to the text
 - ``score_mixture``: estimate the threshold from the scores alone
 - ``documents``: align the sentences of a document and its translation, in order
+- ``document_pairing``: find which documents of two collections are translations of each other
 - ``filters``: reject mined pairs with a reason code: copies, lengths, numbers, languages
 - ``numbers``: numbers written with digits, and whether those of two sentences contradict; ``clock``: times of day
 - ``text_languages``: the languages of texts: named, in file names, or identified
-- ``pipeline``: mine two text files, align documents, score a file of pairs, or estimate what mining takes
+- ``pipeline``: mine two text files, pair and align documents, score a file of pairs, or estimate what mining takes
 
 All names are loaded on first use.
 """
@@ -29,6 +30,8 @@ from st_xling.utils.lazy import lazy_names
 if TYPE_CHECKING:
     from st_xling.mining.calibration import Calibration as Calibration
     from st_xling.mining.calibration import calibrate as calibrate
+    from st_xling.mining.document_pairing import DocumentPair as DocumentPair
+    from st_xling.mining.document_pairing import pair_by_sentences as pair_by_sentences
     from st_xling.mining.documents import SentenceGroup as SentenceGroup
     from st_xling.mining.documents import align_documents as align_documents
     from st_xling.mining.documents import overlap_texts as overlap_texts
@@ -48,6 +51,9 @@ if TYPE_CHECKING:
     from st_xling.mining.options import SearchOptions as SearchOptions
     from st_xling.mining.pipeline.document_alignment import align_texts as align_texts
     from st_xling.mining.pipeline.document_alignment import pair_documents as pair_documents
+    from st_xling.mining.pipeline.document_matching import DocumentMatches as DocumentMatches
+    from st_xling.mining.pipeline.document_matching import folder_files as folder_files
+    from st_xling.mining.pipeline.document_matching import match_documents as match_documents
     from st_xling.mining.pipeline.pair_scoring import score_texts as score_texts
     from st_xling.mining.pipeline.text_mining import mine_texts as mine_texts
     from st_xling.mining.pipeline.text_mining import plan_mining as plan_mining
