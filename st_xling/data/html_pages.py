@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.document_parts import TreeReader, attribute, check_entities, decode_markup, parse_xml
+from st_xling.data.document_parts import TreeReader, attribute, check_entities, decode_markup, local_name, parse_xml
 from st_xling.utils.options import require
 from st_xling.utils.text import ParallelTextError, read_bytes
 
@@ -33,6 +33,8 @@ _EMPTY = frozenset([
 ])  # fmt: skip
 # Readings of words may end without a tag, which lxml does not know: the next word would belong to them.
 _UNCLOSED_READING = re.compile(r"(<(rt|rp|rb)\b[^>]*>[^<]*)(?=<(?:rb|rt|rp|rtc)\b|</ruby>)", re.IGNORECASE)
+_NOTE_NUMBER = re.compile(r"[\[(]?(?:\d{1,4}|[a-z]|[ivxl]+|[*†‡§]{1,3})[\])]?")
+_NOTE_REFERENCE = re.compile(r"(?:foot|end)-?note-?ref|noteref|fn-?ref", re.IGNORECASE)
 _CLOSED_AT_ONCE = re.compile(r"<([A-Za-z][\w:.-]*)((?:\s[^<>]*?)?)/>")
 
 
@@ -96,7 +98,7 @@ class _PageReader(TreeReader):
 
     def begin(self, tag: str, element: Any) -> bool:
         tag = tag.lower()
-        if tag in _LEFT_OUT or _is_left_out(element):
+        if tag in _LEFT_OUT or _is_left_out(element) or _refers_to_note(tag, element):
             return False
         if tag in _BLOCKS:
             self.paragraphs.end_paragraph()
@@ -116,6 +118,22 @@ class _PageReader(TreeReader):
             self.paragraphs.add(text)
         else:
             super().text(text)
+
+
+def _refers_to_note(tag: str, element: Any) -> bool:
+    """Return whether an element is the number of a note, linked to it, in a book that names no meanings.
+
+    Such a number is raised, or a class or an id says what it is.
+    """
+    if tag not in ("a", "sup"):
+        return False
+    tags = {local_name(entry).lower(): entry for entry in element.iter()}
+    link = tags.get("a")
+    if link is None or "#" not in attribute(link, "href"):
+        return False
+    is_named = _NOTE_REFERENCE.search(f"{attribute(link, 'class')} {attribute(link, 'id')}") is not None
+    is_number = _NOTE_NUMBER.fullmatch("".join(element.itertext()).strip()) is not None
+    return is_number and ("sup" in tags or is_named)
 
 
 def _is_left_out(element: Any) -> bool:

@@ -90,6 +90,10 @@ PAGES = {
         "<script>var a = '<p>';</script><nav>Menu</nav><p>Text<noscript>on</noscript><template>t</template>"
         "<select><option>o</select></p><!-- c --><p hidden>h</p>", ["Text"]),
     "readings": ("<p><ruby>漢<rt>かん<rb>字<rt>じ</ruby>が<ruby>好<rp>(<rt>す<rp>)</ruby>き", ["漢字が好き"]),
+    "numbers of notes": (
+        '<p>Word<a href="#n1"><sup>1</sup></a> and<sup><a href="b.html#n2">[2]</a></sup> x<sup>2</sup>'
+        '<a class="footnote-ref" href="#n3">3</a> '
+        '<a href="#c"><sup>Chapter</sup></a> <a href="#y">1990</a>', ["Word and x2 Chapter 1990"]),
     "formula": (
         "<p>Let <math><mi>x</mi><annotation>\\x</annotation></math> be", ["Let x be"]),
 }  # fmt: skip
