@@ -1,7 +1,9 @@
 """PO files as gettext and its editors write them: which messages are finished, and which plural forms are pairs."""
 
+import random
 from pathlib import Path
 
+import polib
 import pytest
 
 from st_xling.data import load_pairs
@@ -135,6 +137,25 @@ def test_other_files_get_one_line(content: str | bytes, message: str, tmp_path: 
     with pytest.raises(ParallelTextError, match=message) as error:
         read(content, tmp_path)
     assert "\n" not in str(error.value)
+
+
+def test_what_polib_writes_is_read_in_order(tmp_path: Path) -> None:
+    rng = random.Random(3)
+    catalog = polib.POFile(wrapwidth=30)
+    catalog.metadata = {"Content-Type": "text/plain; charset=UTF-8", "Language": "de"}
+    expected = []
+    for number in range(60):
+        texts = [
+            "".join(rng.choices(['"', "\\", "\\n", "\n", "\t", "größer ", "漢字", "🙂", "#~ ", "msgid "], k=6))
+            for _ in "ab"
+        ]
+        left_out = rng.random() < 0.3
+        entry = polib.POEntry(msgid=f"{number} {texts[0]}", msgstr=texts[1], flags=["fuzzy"] * left_out)
+        catalog.append(entry)
+        if not left_out:
+            expected.append((entry.msgid, entry.msgstr, "en", "de"))
+    catalog.save(str(tmp_path / "saved.po"))
+    assert read((tmp_path / "saved.po").read_bytes(), tmp_path)[0] == expected
 
 
 def test_is_read_like_other_pairs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
