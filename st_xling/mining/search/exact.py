@@ -7,6 +7,7 @@ cosines of the others are computed in float64.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -223,7 +224,6 @@ class _Products:
         self.target = target
         self.sizes = sizes
         self.precisions = precisions(source, target)
-        self._single = torch.empty(sizes[0] * sizes[1], device=source.device)
         self._buffers: dict[torch.dtype, tuple[Tensor, Tensor, Tensor]] = {}
         self._loaded: dict[torch.dtype, range] = {}
 
@@ -232,29 +232,33 @@ class _Products:
         for precision in list(self.precisions):
             dtype, error = precision
             products = self._multiply(dtype, rows, columns)
-            pairs_of_sides = [_candidates(products, dim, best, dtype, error) for dim, best in zip((1, 0), keys)]
+            pairs_of_sides = [_candidates(products, dim, best, error) for dim, best in zip((1, 0), keys)]
             if None not in pairs_of_sides:
                 break
             if dtype != torch.float32:
                 self.precisions.remove(precision)  # such text will be too much for other blocks too
+                del self._buffers[dtype]
         else:
             self._compare_all(rows, columns, keys)
             return
-        sides = (self.source, rows), (self.target, columns)
-        for best, pairs, (side, span), (other_side, other_span) in zip(keys, pairs_of_sides, sides, sides[::-1]):
-            assert pairs is not None
-            block_rows, block_partners = pairs
-            partners = block_partners + other_span.start
-            cosines = pair_cosines(side, other_side, (block_rows + span.start).cpu(), partners.cpu())
+        # Most candidates of a row are candidates of their columns too: each pair is compared once, for both.
+        pairs = torch.unique(torch.cat([pairs for pairs in pairs_of_sides if pairs is not None]))
+        sources = pairs // len(columns)
+        targets = pairs % len(columns)
+        source_rows = sources + rows.start
+        target_rows = targets + columns.start
+        cosines = pair_cosines(self.source, self.target, source_rows.cpu(), target_rows.cpu())
+        sides = (sources, target_rows), (targets, source_rows)
+        for best, (block_rows, partners) in zip(keys, sides):
             candidates = best_of_rows(block_rows, pack_keys(cosines, partners), best.shape[1], len(best))
             merge_keys(best, candidates)
 
     def _multiply(self, dtype: torch.dtype, rows: range, columns: range) -> Tensor:
-        """Compute the products of a block, in float32."""
+        """Compute the products of a block."""
         if dtype not in self._buffers:
             device = self.source.device
             first, second = [torch.empty((size, self.source.dim), dtype=dtype, device=device) for size in self.sizes]
-            out = self._single if dtype == torch.float32 else torch.empty_like(self._single, dtype=dtype)
+            out = torch.empty(self.sizes[0] * self.sizes[1], dtype=dtype, device=device)
             self._buffers[dtype] = first, second, out
         first, second, flat = self._buffers[dtype]
         first = first[: len(rows)]
@@ -265,9 +269,7 @@ class _Products:
         self.target.unit(columns.start, columns.stop, second)
         products = flat[: len(rows) * len(columns)].view(len(rows), len(columns))
         torch.mm(first, second.T, out=products)
-        if dtype == torch.float32:
-            return products
-        return self._single[: products.numel()].view_as(products).copy_(products)
+        return products
 
     def _compare_all(self, rows: range, columns: range, keys: Sequence[Tensor]) -> None:
         """Compare all pairs by float64 products, for text with too many near-equal sentences."""
@@ -284,9 +286,7 @@ class _Products:
                 merge_keys(side_keys, pack_keys(side_cosines, side_partners).topk(count, dim=1).values)
 
 
-def _candidates(
-    products: Tensor, dim: int, keys: Tensor, dtype: torch.dtype, error: float
-) -> tuple[Tensor, Tensor] | None:
+def _candidates(products: Tensor, dim: int, keys: Tensor, error: float) -> Tensor | None:
     """Find pairs of a block whose product along ``dim`` may be among the best; ``None`` if comparing all is cheaper.
 
     Write :math:`s` for the cosine of a pair, :math:`a` for its product and :math:`e` for its largest error, so
@@ -295,28 +295,33 @@ def _candidates(
     less exactly the largest products of groups of the block. Most groups have none above ``b - e`` and are skipped.
 
     Args:
-        products: *Shape:* ``(sources, targets)``
+        products: float32 or bfloat16. *Shape:* ``(sources, targets)``
         dim: 1 for the targets of each source, 0 for the sources of each target.
         keys: The best so far. *Shape:* ``(rows, k)``
-        dtype: Type that the products were rounded to.
-        error: Their largest error before that: proven for float32, estimated for bfloat16.
+        error: Largest error of the products before they were rounded to their type: proven for float32, estimated for
+            bfloat16.
 
     Returns:
-        Row and candidate of each pair, in the order of rows.
+        Places of the pairs in the block, read row by row. *Shape:* ``(pairs,)``
     """
     k = keys.shape[1]
+    dtype = products.dtype
+    columns = products.shape[1]
     size = products.shape[dim]
     groups = min(_GROUPS_PER_NEIGHBOR * k, size)
     grouped = size // groups * groups  # candidates in groups of equal size; the others are looked at one by one
-    maxima = products.narrow(dim, 0, grouped).unflatten(dim, (-1, groups)).amax(dim=dim)
+    maxima = _group_maxima(products.narrow(dim, 0, grouped).unflatten(dim, (-1, groups)), dim)
     if dim == 0:
         products = products.T
         maxima = maxima.T.contiguous()
-    reached = torch.cat([cosines_of(keys), maxima - error - output_rounding(maxima, dtype)], dim=1)
+    largest = maxima.topk(min(k, groups), dim=1).values
+    reached = torch.cat([cosines_of(keys), largest - error - output_rounding(largest, dtype)], dim=1)
     floor = reached.topk(k, dim=1).values[:, -1:]
     floor = floor - error - output_rounding(floor, dtype)
     most = max(products.numel() // _PAIRS_PER_CANDIDATE, 2 * k * sum(products.shape))
-    row, group = (maxima >= floor).nonzero(as_tuple=True)
+    # No maximum of a group without positive products is known in bfloat16, see _group_maxima.
+    group_floor = floor.masked_fill(floor <= 0, -math.inf) if dtype == torch.bfloat16 else floor
+    row, group = (maxima >= group_floor).nonzero(as_tuple=True)
     if len(row) * (grouped // groups) > max(products.numel() // 4, most):
         return None
     members = products[:, :grouped].unflatten(1, (-1, groups))[row, :, group]
@@ -326,7 +331,18 @@ def _candidates(
         return None
     rows = torch.cat([row[member_row], ungrouped_row])
     candidates = torch.cat([member * groups + group[member_row], ungrouped + grouped])
-    return rows, candidates
+    return rows * columns + candidates if dim == 1 else candidates * columns + rows
+
+
+def _group_maxima(groups: Tensor, dim: int) -> Tensor:
+    """Return the largest product of each group, in float32; of a group of negative products, any of them.
+
+    PyTorch compares 16-bit integers three times as fast as bfloat16. Those with the bits of positive numbers have their
+    order, above all negative ones.
+    """
+    if groups.dtype == torch.bfloat16:
+        return groups.view(torch.int16).amax(dim=dim).view(torch.bfloat16).float()
+    return groups.amax(dim=dim)
 
 
 @contextmanager

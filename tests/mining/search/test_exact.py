@@ -198,6 +198,16 @@ def test_crowded_bfloat16_blocks_are_multiplied_again(monkeypatch):
     assert_exact(neighbors, by_definition(source, target, 1))
 
 
+def test_rows_that_all_others_point_away_from():
+    """Products of bfloat16 are compared by their bits, which have the order of numbers only if they are positive."""
+    random = np.random.default_rng(10)
+    source, target = random.standard_normal((2, 600, 16)) + 1
+    source[:20] -= 4
+    expected = by_definition(source, target, 2)
+    assert (expected[0][0][:20] < 0).all()
+    assert_exact(find_neighbors(source, target, k=2), expected)
+
+
 def test_threads_and_low_precision_products_change_nothing():
     source, target = np.random.default_rng(2).standard_normal((2, 500, 96)).astype(np.float32)
     target[::3] = source[::3]
