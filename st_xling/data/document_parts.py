@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from st_xling.data.xml_units import local_name
 from st_xling.utils.text import LARGEST_DOCUMENT_BYTES, ParallelTextError, describe_missing, is_blank
 
 _OLE = b"\xd0\xcf\x11\xe0"  # first bytes of files of old Word, and of encrypted ones
@@ -178,12 +179,6 @@ def check_entities(text: str, where: str) -> None:
 def _entity_text(match: re.Match[str]) -> str:
     """Return the character of an entity of HTML; the entity itself if XML knows it, or nobody does."""
     return match[0] if match[1] in _ENTITIES_OF_XML else html.escape(html.unescape(match[0]))
-
-
-def local_name(element: Any) -> str:
-    """Return the tag of an element without its namespace; empty for a comment of lxml."""
-    tag = element.tag
-    return tag.rpartition("}")[2] if isinstance(tag, str) else ""
 
 
 class TreeReader:

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.document_parts import TreeReader, ZippedParts, attribute, local_name, open_parts
+from st_xling.data.document_parts import TreeReader, ZippedParts, attribute, open_parts
+from st_xling.data.xml_units import local_name
 
 _LEFT_OUT = frozenset(
     [

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.document_parts import TreeReader, attribute, check_entities, decode_markup, local_name, parse_xml
+from st_xling.data.document_parts import TreeReader, attribute, check_entities, decode_markup, parse_xml
+from st_xling.data.xml_units import local_name
 from st_xling.utils.options import require
 from st_xling.utils.text import ParallelTextError, read_bytes
 

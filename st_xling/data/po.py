@@ -150,7 +150,8 @@ class _Direction:
 
     def __init__(self, metadata: Mapping[str, str], languages: LanguagePair) -> None:
         named_source = metadata.get("X-Source-Language", "")
-        target = metadata.get("Language", "").partition("@")[0]
+        # Without an encoding or a script in words, as in zh_TW.Big5 and sr@latin.
+        target = re.split("[.@]", metadata.get("Language", ""))[0]
         self.file_codes = (spelled_code(named_source or _SOURCE_LANGUAGE), spelled_code(target) or None)
         self.codes: tuple[str, str] | None = None
         self._is_reversed = False

@@ -36,6 +36,7 @@ _UNFINISHED_STATES = frozenset(
     ]
 )
 _UNFINISHED_QUALIFIERS = frozenset(["fuzzy-match", "mt-suggestion"])
+_HEADER = "x-gettext-domain-header"  # of a PO file that was converted
 # Inline tags whose content is text of the segment; the content of others is a code of another format.
 _TAGS_OF_TEXT = frozenset(["g", "mrk", "pc"])
 
@@ -71,7 +72,7 @@ def xliff_rows(path: str | Path, faults: FaultLog, languages: LanguagePair = (No
         if tag in _UNITS:
             units_open -= 1
             yield from document.read_unit(tag, element)
-        document.end(tag)
+        document.end()
         if ancestors and not units_open:
             ancestors[-1].remove(element)  # what was read would fill the memory
     document.finish()
@@ -127,7 +128,7 @@ class _Translations:
         if tag in ("xliff", "file") and (source or target):
             self.file_languages = (source and spelled_code(source), target and spelled_code(target))
 
-    def end(self, tag: str) -> None:
+    def end(self) -> None:
         """Forget what holds in an element that ends."""
         self.translates.pop()
 
@@ -148,7 +149,7 @@ class _Translations:
         if segment.source is None:
             self.faults.add(self.path, self.segments, "no source", "the segment has no source")
             return None
-        if not self.translates[-1]:
+        if not self.translates[-1] or unit.get("restype") == _HEADER:
             self.faults.skip(self.path, "text that is not to be translated")
             return None
         source = segment_text(segment.source, codes)

@@ -9,7 +9,7 @@ import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from st_xling.utils.text import ParallelTextError, open_bytes
@@ -89,9 +89,10 @@ def unit_events(
             raise ParallelTextError(f"{where}: expected {kind}, got malformed XML: {error}") from error
 
 
-def local_name(element: ElementTree.Element) -> str:
-    """Return the tag of an element without its namespace, which some writers name."""
-    return element.tag.rpartition("}")[2]
+def local_name(element: Any) -> str:
+    """Return the tag of an element without its namespace, which some writers name; empty for a comment of lxml."""
+    tag = element.tag
+    return tag.rpartition("}")[2] if isinstance(tag, str) else ""
 
 
 def normalize_spaces(text: str) -> str:

@@ -386,7 +386,8 @@ REFUSED: dict[str, tuple[dict[str, str | bytes], str, str]] = {
     "no Parquet": ({"c.parquet": "no parquet"}, "c.parquet", "Parquet"),
     "split of a file": ({"c.tsv": "a\tb\n"}, "c.tsv?split=train", "takes no split='train'"),
     "other way round": ({"de-en.tsv": "a\tb\n"}, "en-de=de-en.tsv", "expected de-en, as in the name of .*, got en-de"),
-    "unknown ending": ({"c.docx": "a\tb\n"}, "c.docx", r"expected a file ending in \.tsv, .*c\.docx"),
+    "unknown ending": ({"c.dat": "a\tb\n"}, "c.dat", r"expected a file ending in \.tsv, .*c\.dat"),
+    "a document": ({"c.docx": "a\tb\n"}, "c.docx", "c.docx: expected sentence pairs, .*align-documents"),
     "escapes": ({"p.tsv": SCORED + "1\t1\t1\tC:\\x\tb\t0\n"}, "p.tsv", "p.tsv:5: bad escape .*at character 3"),
 }  # fmt: skip
 

@@ -94,6 +94,7 @@ def test_plural_forms(rule: str, forms: list[str], expected: list[tuple[str, str
     [
         ("Language: de", (), ("A", "Ä", "en", "de")),
         ("Language: pt_BR", (), ("A", "Ä", "en", "pt_BR")),
+        ("Language: zh_TW.Big5", (), ("A", "Ä", "en", "zh_TW")),
         ("Language: de", ("de", "en"), ("Ä", "A", "de", "en")),
         ("Language: de", ("fr", "de"), ("A", "Ä", "fr", "de")),
         ("Language: de", ("fr", "es"), None),

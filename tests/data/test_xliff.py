@@ -62,6 +62,9 @@ SEGMENTS = {
         xliff_1('<group translate="no">' + trans_unit("A", "A") + trans_unit("B", "Be", 'translate="yes"')
                 + "</group>"),
         [("B", "Be")], {"text that is not to be translated": 1}),
+    "header of a converted PO file": (
+        xliff_1(trans_unit("Language: de", "Language: de", 'restype="x-gettext-domain-header"')),
+        [], {"text that is not to be translated": 1}),
     "suggestions of a memory": (
         xliff_1('<trans-unit id="1"><source>Hi</source><target>Hallo</target>'
                 "<alt-trans><source>Ho</source><target>Heho</target></alt-trans></trans-unit>"),

@@ -159,14 +159,14 @@ def test_rows_without_a_negative_are_faults(tmp_path: Path) -> None:
         ("en={folder}/squad.json?split=train", "takes no split"),
         ("en={folder}?columns=a,b", "takes no columns"),
         ("en={folder}/q.jsonl?columns=query,passage,wrong", "missing key .*'passage' and 'wrong', got query, passage"),
-        ("en={folder}/q.docx", "expected a file ending in"),
+        ("en={folder}/q.dat", "expected a file ending in"),
         ("en={folder}/q.txt", "the nearest name there is q."),
         ("en={folder}/q.jsonl?split=dev", "takes no split"),
         ("q.jsonl", "which names no language"),
     ],
 )
 def test_what_is_refused(spec: str, message: str, tmp_path: Path) -> None:
-    lines(tmp_path / "q.docx", ["x"])
+    lines(tmp_path / "q.dat", ["x"])
     json_lines(tmp_path / "q.jsonl", [{"query": "q", "passage": "p"}])
     squad_file(tmp_path / "squad.json")
     with pytest.raises((ValueError, FileNotFoundError), match=message):
