@@ -242,6 +242,8 @@ def best_pairs(
     A sentence's candidates are looked at from its best down until one is allowed; only then does the retrieval choose
     among those of all sentences. So both sentences of a forbidden pair are free for other partners: forbid what can be
     nobody's pair, such as a sentence in another language, whose copy on the other side has its translation elsewhere.
+    With ``retrieval="max"`` such a sentence gets another partner only if they are then each other's best: what comes
+    next after a forbidden candidate is often wrong, where the translation is not there.
     A pair that is merely not wanted is removed after the choice: a sentence whose best match is its own copy has found
     its partner, and would otherwise get a wrong one. Pairs below the threshold are not looked at: they could not
     displace any above it.
@@ -262,7 +264,7 @@ def best_pairs(
     check_number("threshold", threshold, allow_infinity=True)
     allow = allow or (lambda pairs: np.ones(len(pairs), dtype=bool))
     least = -np.inf if threshold is None else threshold
-    (source_scores, source_best), (target_scores, target_best) = _best_both_ways(
+    (source_scores, source_best, source_is_next), (target_scores, target_best, target_is_next) = _best_both_ways(
         forward, backward, allow, margin, retrieval, least
     )
     sources = np.flatnonzero(source_best >= 0)
@@ -274,13 +276,16 @@ def best_pairs(
             sources = sources[:0]
             targets = targets[mutual]
         else:
-            targets = targets[~mutual]
+            targets = targets[~mutual & ~target_is_next[targets]]
+            source_is_mutual = target_best[source_best[sources]] == sources
+            sources = sources[source_is_mutual | ~source_is_next[sources]]
     pairs = MinedPairs(
         np.concatenate([source_scores[sources], target_scores[targets]]),
         np.concatenate([sources, target_best[targets]]),
         np.concatenate([source_best[sources], targets]),
     )
-    del source_scores, source_best, target_scores, target_best, sources, targets  # tens of bytes a sentence
+    # Tens of bytes a sentence.
+    del source_scores, source_best, source_is_next, target_scores, target_best, target_is_next, sources, targets
     order = np.lexsort((pairs.target_indices, pairs.source_indices, -pairs.scores))
     if retrieval == "max":
         order = order[_one_to_one(pairs, order)]
@@ -294,8 +299,10 @@ def best_pairs(
 
 def _best_both_ways(
     forward: Neighbors, backward: Neighbors, allow: Allow, margin: Margin, retrieval: Retrieval, least: float
-) -> list[tuple[np.ndarray, np.ndarray]]:
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Find the best allowed neighbors of the sources, and of the targets; none if the retrieval does not start there.
+
+    See :func:`_best_allowed` for what is returned of either side.
 
     No pair is asked about twice: those that the sources were forbidden are remembered, and the one of each source that
     was allowed.
@@ -305,6 +312,8 @@ def _best_both_ways(
     source_best = np.full(len(forward.indices), -1)
     target_scores = np.empty(len(backward.indices))
     target_best = np.full(len(backward.indices), -1)
+    source_is_next = np.zeros(len(source_best), dtype=bool)
+    target_is_next = np.zeros(len(target_best), dtype=bool)
     forbidden = [np.array([np.iinfo(np.int64).max])]  # pairs as numbers, and one above all
 
     def numbers(pairs: MinedPairs) -> np.ndarray:
@@ -325,19 +334,28 @@ def _best_both_ways(
         return allowed
 
     if retrieval != "backward":
-        source_scores, source_best = _best_allowed(forward, backward.means, margin, least, allow_from_source)
+        source_scores, source_best, source_is_next = _best_allowed(
+            forward, backward.means, margin, least, allow_from_source
+        )
     if retrieval != "forward":
         all_forbidden = np.sort(np.concatenate(forbidden))
-        target_scores, target_best = _best_allowed(backward, forward.means, margin, least, allow_from_target)
-    return [(source_scores, source_best), (target_scores, target_best)]
+        target_scores, target_best, target_is_next = _best_allowed(
+            backward, forward.means, margin, least, allow_from_target
+        )
+    return [(source_scores, source_best, source_is_next), (target_scores, target_best, target_is_next)]
 
 
 def _best_allowed(
     neighbors: Neighbors, other_means: np.ndarray, margin: Margin, least: float, allow: Allow
-) -> tuple[np.ndarray, np.ndarray]:
-    """Find the score and index of each row's best allowed neighbor, -1 for none; the lowest index among equals."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Find each row's best allowed neighbor; the lowest index among equals.
+
+    Returns:
+        Its score; its index, -1 for none; and whether a better one was forbidden. *Shapes:* ``(rows,)``
+    """
     best_scores = np.empty(len(neighbors.indices))
     best = np.full(len(neighbors.indices), -1)
+    is_next = np.zeros(len(neighbors.indices), dtype=bool)
     means = neighbors.means
     for start in range(0, len(neighbors.indices), _ROWS_AT_ONCE):
         block = slice(start, start + _ROWS_AT_ONCE)
@@ -358,8 +376,10 @@ def _best_allowed(
             accepted = candidates.select(allowed)
             best_scores[accepted.source_indices] = accepted.scores
             best[accepted.source_indices] = accepted.target_indices
-            undecided = candidates.source_indices[~allowed] - start
-    return best_scores, best
+            forbidden = candidates.source_indices[~allowed]
+            is_next[forbidden] = True
+            undecided = forbidden - start
+    return best_scores, best, is_next
 
 
 def _one_to_one(pairs: MinedPairs, order: np.ndarray) -> np.ndarray:

@@ -149,31 +149,40 @@ def tied(sources: int, targets: int, seed: int) -> tuple[np.ndarray, np.ndarray]
 def best_allowed(
     forward: Neighbors, backward: Neighbors, forbidden: set[tuple[int, int]], margin: str, retrieval: str
 ) -> list[tuple[float, int, int]]:
-    """All candidates that are allowed and have a score; each sentence's best of its own list; then the retrieval."""
+    """All candidates that are allowed and have a score; each sentence's best of its own list; then the retrieval.
+
+    Of "max", what a sentence gets in place of a better candidate that is forbidden must be the best of both.
+    """
 
     def score(source: int, target: int, cosine: float) -> float:
         means = (forward.means[source], backward.means[target])
         return float(margin_scores(cosine, *means, margin=margin))
 
-    def best(own: Neighbors, turned: bool) -> set[tuple[float, int, int]]:
+    def best(own: Neighbors, turned: bool) -> tuple[set[tuple[float, int, int]], set[tuple[float, int, int]]]:
         chosen = set()
+        in_place_of_others = set()
         for row, (others, cosines) in enumerate(zip(own.indices.tolist(), own.similarities.tolist())):
-            found = []
+            candidates = []
             for other, cosine in zip(others, cosines):
                 pair = (other, row) if turned else (row, other)
-                if pair not in forbidden and (value := score(*pair, cosine)) > -np.inf:
-                    found.append((-value, other, pair))
-            if found:
-                value, _, pair = min(found)
+                if (value := score(*pair, cosine)) > -np.inf:
+                    candidates.append((-value, other, pair))
+            allowed = [candidate for candidate in candidates if candidate[2] not in forbidden]
+            if allowed:
+                value, _, pair = min(allowed)
                 chosen.add((-value, *pair))
-        return chosen
+                if min(allowed) != min(candidates):
+                    in_place_of_others.add((-value, *pair))
+        return chosen, in_place_of_others
 
-    from_source, from_target = best(forward, False), best(backward, True)
+    from_source, next_from_source = best(forward, False)
+    from_target, next_from_target = best(backward, True)
+    mutual = from_source & from_target
     together = {
         "forward": from_source,
         "backward": from_target,
-        "intersect": from_source & from_target,
-        "max": from_source | from_target,
+        "intersect": mutual,
+        "max": (from_source - next_from_source) | (from_target - next_from_target) | mutual,
     }[retrieval]
     ordered = sorted(together, key=lambda pair: (-pair[0], *pair[1:]))
     if retrieval != "max":
@@ -220,6 +229,22 @@ def test_a_removed_pair_leaves_its_sentences_alone(retrieval: str) -> None:
         kept = best_pairs(*both, retrieval=retrieval, keep=odd)
         assert 0 < len(kept) < len(chosen)
         assert list(kept) == [pair for pair in chosen if pair[1] % 2 == 1]
+
+
+@pytest.mark.parametrize(("other", "expected"), [([0.8, 0.5], [(0, 0)]), ([0.3, 1], [(0, 0), (1, 2)])])
+def test_a_forbidden_best_match_leaves_no_wrong_one(other: list[float], expected: list[tuple[int, int]]) -> None:
+    """An untranslated line, free of its copy, took what was left: in manuals, 3 of 55 pairs, all of them wrong.
+
+    Source 1 is a copy of target 1. Target 2 is its translation if they are each other's best, otherwise nobody's.
+    """
+    source = np.array([[1, 0.1], [0.1, 1]])
+    target = np.array([[1, 0.2], [0.1, 1], other])
+
+    def translated(pairs: MinedPairs) -> np.ndarray:
+        return (pairs.source_indices != 1) | (pairs.target_indices != 1)
+
+    pairs = best_pairs(*find_neighbors(source, target, k=2), allow=translated, margin="absolute")
+    assert sorted((source, target) for _, source, target in pairs) == expected
 
 
 def test_pairs_below_the_threshold_are_not_asked_about() -> None:
