@@ -22,7 +22,7 @@ from st_xling.cli.rules import Excludes, Given, Inapplicable, Needs, Requires
 from st_xling.utils.options import AlignmentFormat, Engine, Margin, PairFormat, Retrieval, StoreDtype, TextFormat
 
 if TYPE_CHECKING:
-    from st_xling.mining import EncodingOptions, FilterOptions, SearchOptions
+    from st_xling.mining import EncodingOptions, FilterOptions, FirstStageOptions, SearchOptions
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +32,7 @@ filter_option = partial(option, panel=FILTERS)
 text_option = partial(option, panel=TEXT)
 threshold_option = partial(option, panel="Threshold")
 rescore_option = partial(option, panel="Cross-encoder")
+first_stage_option = partial(option, panel="First stage")
 
 OPTIONAL_MODEL = option("--model MODEL", "Hub id or folder of the encoder of texts without embeddings.")
 FORMAT = option("--format", "Format of the pairs (default: by the name of --out, else tsv).")
@@ -104,6 +105,17 @@ MINE_RULES = (
     Needs(("rescore_threshold",), "rescore", "the cross-encoder that it is for"),
     Needs(("target_precision",), "calibrate", "a file of known translations, from which the precision is estimated"),
     Needs(("calibrate",), "model", "known translations must be embedded like the text"),
+    Needs(
+        ("first_stage_recall", "first_stage_share"),
+        "first_stage",
+        "the static encoder that chooses the sentences to embed",
+    ),
+    Excludes("first_stage_share", ("first_stage_recall",), "both say how many sentences are embedded; remove one"),
+    Excludes(
+        "first_stage",
+        ("source_embeddings", "target_embeddings"),
+        "it chooses the sentences to embed, and these are embedded already; remove one",
+    ),
     Excludes("keep_all", ("threshold", "calibrate"), "no threshold is used where all pairs are kept; remove one"),
 )
 PAIRS_RULES = (
@@ -195,6 +207,17 @@ def encoding_options(
     return EncodingOptions(**options)
 
 
+def _first_stage_options(
+    models: list[str] | None, recall: float | None, share: float | None
+) -> FirstStageOptions | None:
+    """Return the options of the first stage as the library takes them; ``None`` without one."""
+    if not models:
+        return None
+    from st_xling.mining import FirstStageOptions
+
+    return FirstStageOptions(model=models, **given(recall=recall, share=share))
+
+
 @app.command("encode", cls=with_options(EncoderOptions))
 def encode(
     context: typer.Context,
@@ -257,6 +280,16 @@ def mine(
     keep_all: bool = flag("--keep-all", "Keep all pairs, right or wrong, without a threshold.", panel="Threshold"),
     format: PairFormat | None = FORMAT,
     dry_run: bool = flag("--dry-run", "Only estimate time, memory and disk."),
+    first_stage: list[str] | None = first_stage_option(
+        "--first-stage MODEL",
+        "Static encoder, by which only sentences that may have a translation are embedded (repeatable).",
+    ),
+    first_stage_recall: float | None = first_stage_option(
+        "--first-stage-recall X", "Share of the pairs not to lose, as estimated (default: 0.98)."
+    ),
+    first_stage_share: float | None = first_stage_option(
+        "--first-stage-share X", "Share of the sentences to embed, whatever is lost."
+    ),
     rescore: str | None = rescore_option("--rescore MODEL", "Cross-encoder that scores the mined pairs again."),
     rescore_threshold: float | None = rescore_option("--rescore-threshold", "Its minimum score (default: none)."),
     text_format: TextFormat | None = TEXT_FORMAT,
@@ -285,7 +318,13 @@ def mine(
       st-xling mine news.de news.en --model intfloat/multilingual-e5-small \\
           --prompt 'query: ' --out pairs.tsv
       st-xling mine news.de news.en --model my-encoder --out pairs.tsv \\
+          --first-stage my-static-encoder
+      st-xling mine news.de news.en --model my-encoder --out pairs.tsv \\
           --dry-run
+
+    --first-stage reads large texts much faster: a static encoder, such as one of st-xling train static, searches them,
+    and only sentences with a near neighbor are embedded by --model, and a random sample of the others, by which scores
+    stay what they are among all. The report says how many were embedded, and an estimate of how many pairs were kept.
 
     --threshold auto is the score that the model was published with for these two languages (its mining.json), if it
     fits, otherwise the one that is estimated from the scores of the mined pairs; published is the former or an error,
@@ -310,6 +349,7 @@ def mine(
     embedding = embedding_model(context, model)
     search = vectors.search(retrieval)
     encoding = pairs.encoding(embedding, vectors.engine)
+    first_stage_options = _first_stage_options(first_stage, first_stage_recall, first_stage_share)
     if dry_run:
         plan = plan_mining(
             source,
@@ -322,6 +362,7 @@ def mine(
             text_format=text_format,
             search=search,
             encoding=encoding,
+            first_stage=first_stage_options,
         )
         print("\n".join(plan.lines()))
         if unmeasured := Given.of(context).names(UNMEASURED):
@@ -340,6 +381,7 @@ def mine(
             text_format=text_format,
             search=search,
             encoding=encoding,
+            first_stage=first_stage_options,
             threshold=threshold,
             calibrate_with=calibrate,
             target_precision=target_precision,

@@ -7,6 +7,7 @@
 - ``encoding``: encoders that embed text files into a store; ``vectors``: an encoder, a store or an array by side
 - ``search``: nearest neighbors in both directions, by ``find_neighbors``: exact, by FAISS, or on a cluster (``ray``)
 - ``margins``: margin scores, of candidates or of given pairs
+- ``first_stage``: sentences that may have a translation, by a static encoder, so that only these are embedded
 - ``mined_pairs``: neighbors, margins and a retrieval rule together: the main function of the package; xsim
 - ``thresholds``: tune the threshold on gold pairs, or use the one in a model's ``mining.json``
 - ``calibration``: estimate the threshold from known translations added to the text
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from st_xling.mining.mined_pairs import mine as mine
     from st_xling.mining.mined_pairs import xsim as xsim
     from st_xling.mining.options import EncodingOptions as EncodingOptions
+    from st_xling.mining.options import FirstStageOptions as FirstStageOptions
     from st_xling.mining.options import SearchOptions as SearchOptions
     from st_xling.mining.pipeline.document_alignment import align_texts as align_texts
     from st_xling.mining.pipeline.document_alignment import pair_documents as pair_documents

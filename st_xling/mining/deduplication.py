@@ -6,6 +6,7 @@ import hashlib
 import unicodedata
 from array import array
 from collections.abc import Iterator, Sequence
+from copy import copy
 from functools import lru_cache
 from itertools import compress
 from typing import Any
@@ -74,8 +75,27 @@ class UniqueSentences(Sequence[str]):
         self._order = rows[np.argsort(numbers, kind="stable")]
         self._starts = np.concatenate([[0], np.cumsum(np.bincount(numbers))])
         self.rows = self._order[self._starts[:-1]]
+        self._remember_sentences()
+
+    def _remember_sentences(self) -> None:
         # One that is looked at is so again soon, in another candidate.
-        self._sentence = lru_cache(_REMEMBERED)(lambda number: text[int(self.rows[number])])
+        self._sentence = lru_cache(_REMEMBERED)(lambda number: self.text[int(self.rows[number])])
+
+    def subset(self, numbers: np.ndarray) -> UniqueSentences:
+        """Return some of the distinct sentences, numbered anew in the same order; others count as blank.
+
+        Args:
+            numbers: Numbers of the sentences, ascending.
+        """
+        chosen = copy(self)
+        sizes = np.diff(self._starts)[numbers]
+        is_chosen = np.zeros(len(self), dtype=bool)
+        is_chosen[numbers] = True
+        chosen._order = self._order[np.repeat(is_chosen, np.diff(self._starts))]
+        chosen._starts = np.concatenate([[0], np.cumsum(sizes)])
+        chosen.rows = self.rows[numbers]
+        chosen._remember_sentences()
+        return chosen
 
     def __len__(self) -> int:
         return len(self.rows)

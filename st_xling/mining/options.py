@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from st_xling.utils.options import Engine, Margin, Retrieval, StoreDtype, check_choice, check_installed, check_number
 
@@ -99,3 +100,49 @@ class EncodingOptions:
             from st_xling.mining.ray import check_engine  # it imports torch
 
             check_engine(self.engine)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstStageOptions:
+    """A static encoder that reads both texts first, so that only sentences that may have a translation are embedded.
+
+    Attributes:
+        model: The static encoder: a ``SentenceTransformer`` that reads much faster than the encoder, such as one that
+            ``st-xling train static`` has trained, or the Hub id or folder of one. Or a list of several, such as two
+            with vocabularies of different sizes, whose vectors are joined: together they miss fewer translations.
+        recall: Share of the pairs that shall not be lost, as estimated from the static margins of the pairs that were
+            mined; more sentences are embedded until it is reached.
+        share: Share of the sentences to embed, in place of ``recall``.
+        background: Share of the sentences that are embedded at random, by which scores are what they are among all.
+        seed: Seed of this choice.
+
+    Raises:
+        ValueError: For an option out of range.
+
+    Example:
+        >>> FirstStageOptions(model="my-static-encoder", recall=0.95).share is None
+        True
+    """
+
+    model: Any
+    recall: float = 0.98
+    share: float | None = None
+    background: float = 0.1
+    seed: int = 0
+
+    @property
+    def models(self) -> list[Any]:
+        """The static encoder, or encoders."""
+        if isinstance(self.model, (list, tuple)):
+            return list(self.model)
+        return [self.model]
+
+    def __post_init__(self) -> None:
+        if not self.models:
+            raise ValueError("a first stage needs a static encoder: got an empty list of models.")
+        shares = {"recall": self.recall, "share": self.share, "background": self.background}
+        for name, value in shares.items():
+            check_number(name, value, least=0)
+            if value is not None and value > 1:
+                raise ValueError(f"{name} of the first stage must be a share between 0 and 1: got {value}.")
+        check_number("seed", self.seed, least=0)

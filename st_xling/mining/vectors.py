@@ -233,11 +233,11 @@ def encoding_settings(providers: VectorProviders) -> dict[str, str]:
 
 def model_names(providers: VectorProviders) -> str:
     """Return the models of the vectors for a signature: with their hashes, or the file if the model is unknown."""
-    names = []
-    for provider in providers.values():
-        name = str(provider.identity or provider.name)
-        # Signatures are published, so only the last part of a path is named.
-        if name.startswith(("/", "~")):
-            name = PurePath(name).name
-        names.append(name)
+    names = [published_name(provider.identity or provider.name) for provider in providers.values()]
     return ",".join(dict.fromkeys(names))
+
+
+def published_name(model: ModelIdentity | str) -> str:
+    """Return a model as signatures name it: these are published, so only the last part of a path is named."""
+    name = str(model)
+    return PurePath(name).name if name.startswith(("/", "~")) else name

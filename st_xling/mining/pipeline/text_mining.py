@@ -36,8 +36,10 @@ import numpy as np
 from st_xling.mining.calibration import calibrate_threshold
 from st_xling.mining.deduplication import UniqueSentences
 from st_xling.mining.filters import FilterOptions, PairFilters, RejectedPair, identify_languages
+from st_xling.mining.first_stage import with_background
 from st_xling.mining.mined_pairs import MinedPairs, best_pairs
-from st_xling.mining.options import EncodingOptions, SearchOptions
+from st_xling.mining.options import EncodingOptions, FirstStageOptions, SearchOptions
+from st_xling.mining.pipeline.first_stage import FirstStage, FirstStageReport, Selection, static_encoders
 from st_xling.mining.pipeline.rescore import load_reranker, rescore_pairs
 from st_xling.mining.pipeline.work import (
     REJECTS,
@@ -56,7 +58,7 @@ from st_xling.mining.pipeline.work import (
 )
 from st_xling.mining.score_mixture import ESTIMATED, estimate_threshold
 from st_xling.mining.search.exact import Neighbors, check_k
-from st_xling.mining.search.find import find_neighbors
+from st_xling.mining.search.find import choose_method, find_neighbors
 from st_xling.mining.store import DTYPES
 from st_xling.mining.text import MiningText, TextSummary
 from st_xling.mining.text_languages import check_text_languages, named_or_found
@@ -104,6 +106,7 @@ class MiningReport(Report):
         calibration: The estimated threshold, if it was calibrated.
         histogram: Margin scores of the mined pairs, kept or not: those that pass the filters, or if a threshold was
             known before, all of them, since filters check only pairs above it.
+        first_stage: What a static encoder chose to embed, if there was a first stage.
     """
 
     rows: Mapping[str, int]
@@ -115,10 +118,16 @@ class MiningReport(Report):
     published: PublishedThreshold | None
     calibration: PublishedThreshold | None
     histogram: ScoreHistogram
+    first_stage: FirstStageReport | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the metrics for JSON."""
-        return {**super().as_dict(), "histogram": self.histogram.as_dict()}
+        metrics = {**super().as_dict(), "histogram": self.histogram.as_dict()}
+        if self.first_stage is None:
+            del metrics["first_stage"]
+        else:
+            metrics["first_stage"] = self.first_stage.as_dict()
+        return metrics
 
     def lines(self) -> list[str]:
         """Describe the metrics, one a line; the last lines are a histogram of the scores and what to do about it."""
@@ -126,6 +135,8 @@ class MiningReport(Report):
             f"{side}: {rows:,} lines, {self.distinct[side]:,} distinct sentences, {self.blank[side]:,} blank lines"
             for side, rows in self.rows.items()
         ]
+        if self.first_stage is not None:
+            lines.append(self.first_stage.line())
         lines += super().lines()
         total = self.histogram.total
         if total:
@@ -170,6 +181,7 @@ def mine_texts(
     text_format: TextFormat | None = None,
     search: SearchOptions = SearchOptions(),
     encoding: EncodingOptions = EncodingOptions(),
+    first_stage: FirstStageOptions | None = None,
     threshold: float | str | None = None,
     calibrate_with: str | Path | None = None,
     target_precision: float | None = None,
@@ -206,6 +218,8 @@ def mine_texts(
             lines, and lines that begin with ids are an error.
         search: How neighbors are searched, and how pairs are scored and chosen.
         encoding: How the texts are embedded; its device and engine also search.
+        first_stage: A static encoder that reads both texts first, so that only sentences that may have a translation
+            are embedded; see :mod:`st_xling.mining.first_stage`. All are embedded by default.
         threshold: Minimum score of the kept pairs; all are kept by default. ``"published"``: that of the model's
             ``mining.json`` for the languages of ``filters``, or an error that names what differs (see
             :func:`~st_xling.mining.thresholds.match_published_threshold`). Languages that are not named are identified
@@ -241,10 +255,13 @@ def mine_texts(
     if rescore is None and rescore_threshold is not None:
         raise ValueError("rescore_threshold needs rescore (--rescore): the cross-encoder that it is for.")
     precomputed = {"source": source_embeddings, "target": target_embeddings}
+    _check_first_stage(first_stage, precomputed)
     filters = filters or FilterOptions()
     named_languages = (filters.source_language, filters.target_language)
     lines = _open_texts(source, target, text_format, named_languages)
     inputs = [source, target, name_of(model), *precomputed.values(), calibrate_with, rescore]
+    if first_stage is not None:
+        inputs += map(name_of, first_stage.models)
     check_outputs({"out": out, "rejects": rejects}, inputs, folders={"work": work_path(out, work)})
     encoding = on_default_device(encoding)
     format = resolve_format(format, out)
@@ -266,13 +283,21 @@ def mine_texts(
             embeds=calibrate_with is not None,
         )
         task = search_task("mine", texts.distinct, texts.summaries, providers, search)
+        statics: list[Encoder] = []
+        if first_stage is not None:
+            statics = static_encoders(first_stage, encoding)
+            task["first stage"] = [static.settings for static in statics]
+            task["background"] = [first_stage.background, first_stage.seed]
 
         pairs_file = f"pairs.{format}"
         with open_work(out, work, task, {pairs_file: out, REJECTS: rejects}) as folder:
             run = _MiningRun(texts, providers, search, encoding, filters, threshold, folder, progress=progress)
             if threshold in (AUTO, PUBLISHED) and calibrate_with is None:
                 run.find_published_threshold(encoder, required=threshold == PUBLISHED)
-            run.embed()
+            if first_stage is None:
+                run.embed()
+            else:
+                run.embed_selection(first_stage, statics, encoders)
             if calibrate_with is not None:
                 run.calibrate_threshold(calibrate_with, encoders, target_precision)
             with nullcontext() if rejects is None else atomic_writer(folder.path / REJECTS) as log:
@@ -282,6 +307,20 @@ def mine_texts(
             with atomic_writer(folder.path / pairs_file) as stream:
                 run.write_pairs(stream, format, written_languages)
             return run.report(written_languages)
+
+
+def _check_first_stage(first_stage: FirstStageOptions | None, precomputed: Mapping[str, Any]) -> None:
+    """Raise ``ValueError`` for a first stage before a text that is embedded already."""
+    if first_stage is None:
+        return
+    if not isinstance(first_stage, FirstStageOptions):
+        raise TypeError(f"first_stage must be FirstStageOptions(model=...): got {type(first_stage).__name__}.")
+    ready = [side for side, embeddings in precomputed.items() if embeddings is not None]
+    if ready:
+        raise ValueError(
+            f"a first stage chooses the sentences to embed: got embeddings of the {' and the '.join(ready)} text; "
+            "leave out one of the two."
+        )
 
 
 def _check_threshold(
@@ -404,6 +443,9 @@ class _MiningRun:
 
     embeddings: tuple[Embeddings, Embeddings]
     pairs: MinedPairs
+    #: Sentences that the first stage chose, and its report.
+    selected: Selection | None = None
+    first_stage: FirstStageReport | None = None
     #: Margins of the pairs, if a cross-encoder has scored them again. *Shape:* ``(pairs,)``
     margins: np.ndarray | None = None
     histogram: ScoreHistogram
@@ -425,6 +467,9 @@ class _MiningRun:
         progress: bool,
     ) -> None:
         self.texts = texts
+        # Of the whole texts, whatever a first stage chooses.
+        self.blank = {side: text.blank_rows for side, text in texts.distinct.items()}
+        self.distinct = {side: len(text) for side, text in texts.distinct.items()}
         self.providers = providers
         self.search = search
         self.encoding = encoding
@@ -461,6 +506,84 @@ class _MiningRun:
             self.texts.distinct, self.providers, self.folder.path, self.search, progress=self.progress
         )
 
+    def embed_selection(
+        self, first_stage: FirstStageOptions, statics: list[Encoder], encoders: Mapping[str, Encoder]
+    ) -> None:
+        """Embed the sentences that static encoders choose, and mine only these.
+
+        Args:
+            first_stage: Options of the static encoders.
+            statics: The static encoders.
+            encoders: Encoders of both texts, by side.
+        """
+        self.filters = identify_languages(self.filters, *self.texts.sentences)
+        distinct = self.texts.distinct
+        stage = FirstStage(
+            first_stage, statics, distinct, encoders, self.search, self.encoding, self.folder, progress=self.progress
+        )
+        all_texts = self.texts
+
+        def mine_selection(selection: Selection) -> tuple[np.ndarray, np.ndarray]:
+            """Restrict the run to a selection, and return its likely pairs, numbered as in the texts."""
+            self.selected = selection
+            chosen = {side: distinct[side].subset(rows) for side, rows in zip(distinct, selection.rows)}
+            self.texts = replace(all_texts, distinct=chosen)
+            self.embeddings = selection.embeddings
+            sources, dim = map(int, self.embeddings[0].shape)
+            targets = int(self.embeddings[1].shape[0])
+            self.search = replace(self.search, method=choose_method(requested_method, sources, targets, dim))
+            pairs = self._likely_pairs()
+            source_rows, target_rows = selection.rows
+            return source_rows[pairs.source_indices], target_rows[pairs.target_indices]
+
+        requested_method = self.search.method
+        _, self.first_stage = stage.select(mine_selection)
+        self.selection.append(self.first_stage.sign())
+
+    def _likely_pairs(self) -> MinedPairs:
+        """Choose the pairs that pass the filters and reach the threshold, or the one that is estimated from them."""
+        neighbors = self._find_neighbors()
+        sources, targets = self.texts.sentences
+        check = partial(PairFilters(self.filters).allowed, sources=sources, targets=targets)
+        pairs = best_pairs(
+            *neighbors,
+            allow=partial(check, freeing=True),
+            keep=check,
+            margin=self.search.margin,
+            retrieval=self.search.retrieval,
+            threshold=self.threshold.score,
+        )
+        if self.threshold.score is not None:
+            return pairs
+        estimate = estimate_threshold(
+            *neighbors, pairs.scores, pairs.source_indices, pairs.target_indices, margin=self.search.margin
+        )
+        if estimate.threshold is None:
+            return pairs[:0]
+        return pairs.select(pairs.scores >= estimate.threshold)
+
+    def _find_neighbors(self) -> tuple[Neighbors, Neighbors]:
+        """Search both texts in each other."""
+        state_folder = self.folder.path / search_name(self.search.method)
+        if self.selected is not None:
+            state_folder = self.folder.path / self.selected.name / search_name(self.search.method)
+        return self._search(*self.embeddings, k=self.search.k, state_folder=state_folder)
+
+    def _search(
+        self, source: Embeddings, target: Embeddings, *, k: int, state_folder: Path
+    ) -> tuple[Neighbors, Neighbors]:
+        """Find neighbors with the options of the run, whose means are those in the whole texts."""
+        find_neighbors = neighbor_search(self.search, self.encoding, progress=self.progress)
+        forward, backward = find_neighbors(source, target, k=k, state_folder=state_folder)
+        if self.selected is None:
+            return forward, backward
+        source_background, target_background = self.selected.backgrounds
+        add_background = partial(
+            with_background, memory_mib=self.search.memory_mib, device=self.encoding.device or "cpu"
+        )
+        forward = add_background(forward, source, target_background)
+        return forward, add_background(backward, target, source_background)
+
     def calibrate_threshold(
         self, known_pairs: str | Path, encoders: Mapping[str, Encoder], target_precision: float | None
     ) -> None:
@@ -470,7 +593,7 @@ class _MiningRun:
             self.texts.sentences,
             self.embeddings,
             encoders,
-            neighbor_search(self.search, self.encoding, progress=self.progress),
+            self._search,
             search=self.search,
             folder=self.folder.path / f"calibration-{search_name(self.search.method)}",
             settings=self.settings,
@@ -485,10 +608,8 @@ class _MiningRun:
         Args:
             log: Stream for the pairs that are rejected, as JSON lines.
         """
-        find_neighbors = neighbor_search(self.search, self.encoding, progress=self.progress)
-        state_folder = self.folder.path / search_name(self.search.method)
         # Local, since it is the largest of what is in memory: free before pairs are scored again and written.
-        neighbors = find_neighbors(*self.embeddings, k=self.search.k, state_folder=state_folder)
+        neighbors = self._find_neighbors()
         sources, targets = self.texts.sentences
         self.filters = identify_languages(self.filters, sources, targets)
         pair_filters = PairFilters(self.filters)
@@ -596,12 +717,13 @@ class _MiningRun:
             pairs=len(self.pairs),
             rejected=self.rejected,
             rows=self.texts.rows,
-            blank={side: text.blank_rows for side, text in self.texts.distinct.items()},
-            distinct={side: len(text) for side, text in self.texts.distinct.items()},
+            blank=self.blank,
+            distinct=self.distinct,
             threshold=self.threshold.score,
             threshold_source=self.threshold.source,
             threshold_note=self.threshold.note,
             histogram=self.histogram,
+            first_stage=self.first_stage,
             best=self.best,
             source_language=self.filters.source_language or languages[0],
             target_language=self.filters.target_language or languages[1],
@@ -640,6 +762,8 @@ class MiningPlan:
         memory_bytes: Memory beyond the encoder's: a block of the search, and the neighbors of each line.
         disk_bytes: Disk space of the work: vectors of embedded lines, and the state of the search.
         device: Device of the encoder and the search.
+        first_stage_seconds: Time of the first stage, an exact search with its own vectors included; ``None`` without
+            one. How many sentences it leaves to embed is not known before.
     """
 
     rows: dict[str, int]
@@ -649,14 +773,22 @@ class MiningPlan:
     memory_bytes: int
     disk_bytes: int
     device: str
+    first_stage_seconds: float | None = None
 
     def lines(self) -> list[str]:
         """Describe the plan, one a line."""
         sides = [
             f"{side}: {rows:,} lines, {self.measured[side]:,} of them measured" for side, rows in self.rows.items()
         ]
+        first_stage = []
+        if self.first_stage_seconds is not None:
+            first_stage.append(
+                f"first stage: about {duration(self.first_stage_seconds)}; then {duration(self.encode_seconds / 10)} "
+                "for each tenth of the lines that it leaves to embed. Without it:"
+            )
         return [
             *sides,
+            *first_stage,
             f"time: about {duration(self.encode_seconds)} to embed, {duration(self.search_seconds)} for an exact search"
             f" on {self.device}",
             f"memory: about {self.memory_bytes / 2**20:,.0f} MiB beyond the encoder's",
@@ -677,6 +809,7 @@ def plan_mining(
     text_format: TextFormat | None = None,
     search: SearchOptions = SearchOptions(),
     encoding: EncodingOptions = EncodingOptions(),
+    first_stage: FirstStageOptions | None = None,
 ) -> MiningPlan:
     """Estimate time, memory and disk of :func:`mine_texts` with these options; writes nothing.
 
@@ -696,10 +829,12 @@ def plan_mining(
         text_format: Format of the lines, see :func:`mine_texts`.
         search: Options of the search, of which ``k`` and ``memory_mib`` are measured.
         encoding: How the texts are embedded; its device also searches.
+        first_stage: A static encoder that reads both texts first.
 
     Raises:
         ValueError: For options out of range, faulty texts, or embeddings that do not match them.
     """
+    _check_first_stage(first_stage, {"source": source_embeddings, "target": target_embeddings})
     encoding = on_default_device(encoding)
     texts = _open_texts(source, target, text_format, (source_language, target_language))
     rows = {side: text.validate().rows for side, text in texts.items()}
@@ -718,14 +853,14 @@ def plan_mining(
             sampled_rows, _ = _sample_lines(texts[side], rows[side], MEASURED_PRECOMPUTED)
             samples[side] = np.asarray(provider.rows[np.array(sampled_rows)])
             continue
-        _, sentences = _sample_lines(texts[side], rows[side], MEASURED_ENCODED)
-        provider.vectors(sentences[:8])  # the first call prepares the device
-        started = time.perf_counter()
-        samples[side] = provider.vectors(sentences)
-        encode_seconds += (time.perf_counter() - started) * rows[side] / len(sentences)
+        samples[side], seconds = _time_encoder(provider, texts[side], rows[side], MEASURED_ENCODED)
+        encode_seconds += seconds
         encoded_rows += rows[side]
     measured = {side: len(sample) for side, sample in samples.items()}
     sample_seconds = _time_search(samples, search, encoding)
+    first_stage_seconds = None
+    if first_stage is not None:
+        first_stage_seconds = _time_first_stage(first_stage, texts, rows, search, encoding)
     vector_bytes = samples["source"].shape[1] * DTYPES[encoding.dtype].itemsize
     if encoding.dtype == "int8":
         vector_bytes += 4  # the scale of a row
@@ -738,7 +873,39 @@ def plan_mining(
         memory_bytes=search.memory_mib * 2**20 + 12 * neighbor_count,
         disk_bytes=encoded_rows * vector_bytes + 16 * neighbor_count,
         device=encoding.device or "cpu",
+        first_stage_seconds=first_stage_seconds,
     )
+
+
+def _time_encoder(encoder: Encoder, text: MiningText, rows: int, most: int) -> tuple[np.ndarray, float]:
+    """Embed a sample of a text; returns its vectors, and the seconds that the whole text would take."""
+    _, sentences = _sample_lines(text, rows, most)
+    encoder.vectors(sentences[:8])  # the first call prepares the device
+    started = time.perf_counter()
+    vectors = encoder.vectors(sentences)
+    return vectors, (time.perf_counter() - started) * rows / len(sentences)
+
+
+def _time_first_stage(
+    first_stage: FirstStageOptions,
+    texts: Mapping[str, MiningText],
+    rows: Mapping[str, int],
+    search: SearchOptions,
+    encoding: EncodingOptions,
+) -> float:
+    """Return the seconds in which a static encoder would read and search both texts."""
+    statics = static_encoders(first_stage, encoding)
+    samples: dict[str, np.ndarray] = {}
+    seconds = 0.0
+    for side, text in texts.items():
+        vectors: list[np.ndarray] = []
+        for static in statics:
+            static_vectors, static_seconds = _time_encoder(static, text, rows[side], MEASURED_PRECOMPUTED)
+            vectors.append(static_vectors)
+            seconds += static_seconds
+        samples[side] = np.concatenate(vectors, axis=1)
+    pairs_searched = math.prod(map(len, samples.values()))
+    return seconds + _time_search(samples, search, encoding) * math.prod(rows.values()) / pairs_searched
 
 
 def _sample_lines(text: MiningText, rows: int, most: int) -> tuple[list[int], list[str]]:

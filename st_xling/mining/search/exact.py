@@ -54,10 +54,13 @@ class Neighbors:
     Attributes:
         similarities: Cosines, float32. *Shape:* ``(n, k)``
         indices: Rows of the other corpus, int64. *Shape:* ``(n, k)``
+        corpus_means: Mean cosines of the neighbors in a larger corpus, if these here are only the best of a part of it;
+            see :mod:`st_xling.mining.first_stage`. float64. *Shape:* ``(n,)``
     """
 
     similarities: np.ndarray
     indices: np.ndarray
+    corpus_means: np.ndarray | None = None
 
     @classmethod
     def from_keys(cls, keys: Tensor) -> Neighbors:
@@ -67,6 +70,8 @@ class Neighbors:
     @property
     def means(self) -> np.ndarray:
         """Mean cosine of each sentence's neighbors, float64. *Shape:* ``(n,)``"""
+        if self.corpus_means is not None:
+            return self.corpus_means
         return self.similarities.mean(axis=1, dtype=np.float64)
 
 
