@@ -322,9 +322,9 @@ def mine(
       st-xling mine news.de news.en --model my-encoder --out pairs.tsv \\
           --dry-run
 
-    --first-stage reads large texts much faster: a static encoder, such as one of st-xling train static, searches them,
-    and only sentences with a near neighbor are embedded by --model, and a random sample of the others, by which scores
-    stay what they are among all. The report says how many were embedded, and an estimate of how many pairs were kept.
+    --first-stage mines large texts much faster: a static encoder, which train static makes, searches them, and only
+    sentences with a near neighbor are embedded by --model, and a random sample of the others, by which scores stay what
+    they are among all. The report says how many were embedded, and an estimate of how many pairs were kept.
 
     --threshold auto is the score that the model was published with for these two languages (its mining.json), if it
     fits, otherwise the one that is estimated from the scores of the mined pairs; published is the former or an error,

@@ -44,10 +44,20 @@ LEAST = {
 }
 """Smallest value of numbers, by the name of the parameter."""
 
-ABOVE_ZERO = ("epochs", "num_train_epochs", "hold_out", "learning_rate", "target_precision")
+ABOVE_ZERO = (
+    "epochs",
+    "num_train_epochs",
+    "hold_out",
+    "learning_rate",
+    "target_precision",
+    "first_stage_recall",
+    "first_stage_share",
+)
 """Numbers that must be above 0."""
 
 MOST = {
+    "first_stage_recall": 1,
+    "first_stage_share": 1,
     "seed": 2**32 - 1,  # the most that NumPy takes
     "min_score": 1,
     "target_precision": 1,
