@@ -21,6 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 from st_xling._version import __version__
 from st_xling.cli.options import JsonOption, command_of
 from st_xling.cli.rules import Given, Rule, check_numbers, check_rules
+from st_xling.utils.built_sizes import BUILT_MODELS
 from st_xling.utils.file_endings import TEXT_ENDINGS, YAML_ENDINGS
 
 
@@ -38,7 +39,7 @@ FILES = ("SOURCE", "TARGET", "TEXT", "FILE", "XX=FILE")
 SPECS = ("SPEC", "EVAL", "PAIRS", "PARALLEL")
 INPUTS = frozenset((*FILES, *SPECS, "MODEL", "RECIPE", "STORE", "DIR", "XX=PATH", "XX=DIR", "PAPER"))
 """Metavars of parameters that name something to read."""
-BUILT_IN_MODELS = ("tiny", "bm25")
+BUILT_IN_MODELS = (*BUILT_MODELS, "bm25")
 """Models that are not folders, even if there is a folder of that name."""
 OUTPUTS = frozenset(("out", "json", "rejects", "html", "work", "runs"))
 """Parameters that name something to write: a folder if the metavar is ``DIR`` or ``STORE``, otherwise a file."""

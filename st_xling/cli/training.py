@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
@@ -15,6 +15,7 @@ from st_xling.cli.app import app, with_options
 from st_xling.cli.options import argument, flag, option, options_of, repeatable
 from st_xling.cli.results import update_model_card, write_results
 from st_xling.cli.rules import Excludes, Given, Inapplicable
+from st_xling.utils.built_sizes import BUILT_MODELS
 from st_xling.utils.io import read_json_object
 from st_xling.utils.options import Pooling
 
@@ -161,7 +162,10 @@ class RecipeOptions:
 class TrainOptions:
     """Options of ``train``, passed whole to the function that trains the kind of model."""
 
-    model: str | None = option("--model MODEL", "Hub id or folder of the model to start from, or tiny (required).")
+    model: str | None = option(
+        "--model MODEL",
+        "Hub id or folder of the model to start from, tiny or static (required; the recipe static starts from static).",
+    )
     data: list[str] = repeatable("--data SPEC", "Training text, in a form above (required, repeatable).")
     out: Path | None = option("--out DIR", "Folder for the model and its training (required).")
     dev: list[str] = repeatable("--dev SPEC", "Development text, or none (default: 2 % of --data) (repeatable).")
@@ -196,6 +200,10 @@ class TrainOptions:
         ),
     )
     tiny: list[str] = repeatable("--tiny KEY=VALUE", "Shape of the model tiny (repeatable).", panel=MODEL)
+    static: list[str] = taken_by(
+        *("encoder", "retriever"),
+        is_option=repeatable("--static KEY=VALUE", "Shape of the model static (repeatable).", panel=MODEL),
+    )
     revision: str | None = option("--revision", "Version on the Hub: a branch, a tag or a commit.", panel=MODEL)
     trust_remote_code: bool = flag(
         "--trust-remote-code", "Run the model's own code, which can do whatever you can.", panel=MODEL
@@ -267,12 +275,18 @@ def _prints_python(call: Given) -> str:
     return "--print-python prints the training alone" if call.values["print_python"] else ""
 
 
-def _is_tiny(call: Given) -> str:
-    return "the model tiny is built here" if call.values["model"] == "tiny" else ""
+def _is_built(call: Given) -> str:
+    model = call.values["model"]
+    return f"the model {model} is built here" if model in BUILT_MODELS else ""
 
 
 def _is_not_tiny(call: Given) -> str:
     return "" if call.values["model"] == "tiny" else "it shapes the model 'tiny' only"
+
+
+def _is_not_static(call: Given) -> str:
+    # Without --model the recipe may start from it.
+    return "" if call.values["model"] in ("static", None) else "it shapes the model 'static' only"
 
 
 RULES = (
@@ -288,8 +302,9 @@ RULES = (
         ),
         _trains_nothing,
     ),
-    Inapplicable(("revision", "trust_remote_code"), _is_tiny),
+    Inapplicable(("revision", "trust_remote_code"), _is_built),
     Inapplicable(("tiny",), _is_not_tiny),
+    Inapplicable(("static",), _is_not_static),
     Excludes("drop_leaks", ("fail_on_leak",), "shared text is dropped, or stops the run; remove one"),
     Excludes("dev_share", ("dev",), "nothing is held out of --data where --dev is given; remove one"),
     Excludes("sweep", ("layer",), "a sweep trains on every layer; remove one"),
@@ -340,7 +355,7 @@ def train(
     \b
     recipes:
       encoders        tr, labse, dap, dap-released, tr-tlm, amber, semacl,
-                      langcl, semacl-langcl, mexma, distill
+                      langcl, semacl-langcl, mexma, distill, static
                       from parallel text
       adapters        sf
                       from parallel text
@@ -361,6 +376,7 @@ def train(
     on the phrasebook, which is built in:
       st-xling train dap --model tiny --data phrasebook:de,fr \\
           --out my-encoder --epochs 2
+      st-xling train static --data phrasebook:de,fr --out my-static-encoder
       st-xling train sf --model tiny --data 'zh-vi=phrasebook?size=2000' \\
           --out my-adapter
       st-xling train ir-semacl --model tiny --data queries=phrasebook \\
@@ -400,17 +416,21 @@ def train(
     names another. Quote specs that contain ? or &.
 
     --model tiny is a small model of random weights, built from the data; --tiny sets its layers, hidden_size,
-    vocabulary and more. --mono is, for encoders, running text for the loss mlm, two lines a pair; for retrievers lines,
-    passages (.jsonl) or phrasebook. --set takes any key of the recipe, such as losses.tlm.weight=0.5, and any training
-    argument of sentence-transformers, such as arguments.report_to=wandb. --prompt has one text for all columns; others
-    are --set 'arguments.prompts={source: "query: ", target: "passage: "}'. --cache keeps the sentence embeddings of an
-    adapter's encoder, or of a teacher, by default next to the downloaded models in the Hub's cache.
+    vocabulary and more. --model static is a table of vectors, averaged over the pieces of a text: no transformer, and
+    thousands of sentences a second; --static sets its vocabulary and dimensions, and the recipe static starts from it
+    and needs no --model. --mono is, for encoders, running text for the loss mlm, two lines a pair; for retrievers
+    lines, passages (.jsonl) or phrasebook. --set takes any key of the recipe, such as losses.tlm.weight=0.5, and any
+    training argument of sentence-transformers, such as arguments.report_to=wandb. --prompt has one text for all
+    columns; others are --set 'arguments.prompts={source: "query: ", target: "passage: "}'. --cache keeps the sentence
+    embeddings of an adapter's encoder, or of a teacher, by default next to the downloaded models in the Hub's cache.
     """
     options = options_of(context, TrainOptions)
     if options.print_recipe:
         return _print_recipe(context, recipe)
     if options.list_recipes:
         return _list_recipes(context)
+    if recipe is not None and options.model is None:
+        options = replace(options, model=_start_of(recipe))
     required: dict[str, Any] = {"RECIPE": recipe}
     if not options.print_python:
         required |= {"--model": options.model, "--data": options.data, "--out": options.out}
@@ -427,10 +447,13 @@ def train(
             raise ValueError(
                 f"{typed[name]} is for {takers}: got the recipe of {_with_article(kind)} {recipe}; remove it."
             )
-    from st_xling.training.settings import check_settings, check_tiny_sizes
+    if options.model == "static" and kind not in TAKEN_BY["static"]:
+        raise ValueError(f"the model static has no layers, which {kind}s need; take --model tiny for {recipe}.")
+    from st_xling.training.settings import check_settings, check_sizes_of_static, check_tiny_sizes
 
     check_settings(recipe, _overrides(context, options))  # before torch is loaded
     check_tiny_sizes(_read_assignments(options.tiny, "--tiny"))
+    check_sizes_of_static(_read_assignments(options.static, "--static"))
     if options.print_python:
         return _print_script(recipe, kind, options, context)
     _warn_of_uncut(kind, options)
@@ -450,6 +473,13 @@ def train(
         update_model_card(options.out)
         print(summary)
         write_results(context, read_json_object(options.out / "results.json"))
+
+
+def _start_of(recipe: str) -> str | None:
+    """Return the model that a recipe starts from where none is given."""
+    from st_xling.training.recipe_files import read_recipe
+
+    return read_recipe(recipe).get("start")
 
 
 def _warn_of_uncut(kind: str, options: TrainOptions) -> None:
@@ -512,7 +542,7 @@ def _print_script(recipe: str, kind: str, options: TrainOptions, context: typer.
     from st_xling.training import load_recipe
     from st_xling.training.script import PLACEHOLDER_DATA, PLACEHOLDER_MODEL, PLACEHOLDER_OUT, training_script
 
-    loaded = load_recipe(recipe, tiny=options.model == "tiny", overrides=_overrides(context, options))
+    loaded = load_recipe(recipe, tiny=options.model in BUILT_MODELS, overrides=_overrides(context, options))
     script = training_script(
         loaded,
         model=options.model or PLACEHOLDER_MODEL,
@@ -520,6 +550,7 @@ def _print_script(recipe: str, kind: str, options: TrainOptions, context: typer.
         out=options.out or PLACEHOLDER_OUT,
         dev=dev,
         tiny=_read_assignments(options.tiny, "--tiny"),
+        static=_read_assignments(options.static, "--static"),
         cache=options.cache,
         revision=options.revision,
         trust_remote_code=options.trust_remote_code,
@@ -540,8 +571,9 @@ class CommonArguments(Generic[AnyRecipe]):
     Attributes:
         recipe: The recipe, with the changes that the options make.
         out: Folder of the run.
-        model: Hub id or folder, or ``"tiny"``.
+        model: Hub id or folder, or ``"tiny"`` or ``"static"``.
         tiny: Options of the model ``"tiny"``.
+        static: Options of the model ``"static"``.
         load_options: Options with which a model is loaded.
         evaluation: Name → texts to look for in the training data.
         on_leak: What to do about training rows with such text.
@@ -552,6 +584,7 @@ class CommonArguments(Generic[AnyRecipe]):
     out: Path
     model: str
     tiny: dict[str, Any]
+    static: dict[str, Any]
     load_options: dict[str, Any]
     evaluation: dict[str, Texts]
     on_leak: OnLeak
@@ -563,7 +596,7 @@ def _common_arguments(
 ) -> CommonArguments[AnyRecipe]:
     """Return what every kind of training takes, after checking model, output folder and ``--tiny``."""
     from st_xling.data import load_evaluation_specs
-    from st_xling.training.run import check_tiny
+    from st_xling.training.run import check_static, check_tiny
     from st_xling.training.run_folder import RunFolder
     from st_xling.training.sentence_vectors import check_cache
 
@@ -575,7 +608,8 @@ def _common_arguments(
     folder.check()
     check_cache(options.cache)
     tiny = check_tiny(_read_assignments(options.tiny, "--tiny"))
-    loaded = load_recipe(recipe, tiny=options.model == "tiny", overrides=_overrides(context, options))
+    static = check_static(_read_assignments(options.static, "--static"), options.model)
+    loaded = load_recipe(recipe, tiny=options.model in BUILT_MODELS, overrides=_overrides(context, options))
     on_leak: OnLeak = "report"
     if options.fail_on_leak:
         on_leak = "fail"
@@ -586,6 +620,7 @@ def _common_arguments(
         out=options.out,
         model=options.model,
         tiny=tiny,
+        static=static,
         load_options=opts.given(revision=options.revision, trust_remote_code=options.trust_remote_code or None),
         evaluation=load_evaluation_specs(options.check_leak, skip_bad_lines=options.skip_bad_lines),
         on_leak=on_leak,
@@ -633,7 +668,7 @@ def _read_encoder_inputs(recipe: str, options: TrainOptions, context: typer.Cont
     shown_pairs = dev or data
     if options.stream and not dev:
         shown_pairs = {}
-    start = "random weights" if options.model == "tiny" else ""
+    start = "random weights" if options.model in BUILT_MODELS else ""
     evaluator = TatoebaEvaluator(dev, name="dev") if dev else None
     return EncoderInputs(
         arguments=arguments,
@@ -658,6 +693,7 @@ def _train_encoder(recipe: str, options: TrainOptions, context: typer.Context) -
         arguments.out,
         model=arguments.model,
         tiny=arguments.tiny,
+        static=arguments.static,
         mono=inputs.mono,
         cache=options.cache,
         evaluator=inputs.evaluator,
@@ -767,6 +803,7 @@ def _train_retriever(recipe: str, options: TrainOptions, context: typer.Context)
         arguments.out,
         model=arguments.model,
         tiny=arguments.tiny,
+        static=arguments.static,
         evaluator=evaluator,
         evaluation=arguments.evaluation,
         on_leak=arguments.on_leak,

@@ -15,6 +15,7 @@ from st_xling.data.spec import split_spec
 from st_xling.evaluation.results import RESULTS_FILE, read_saved_results
 from st_xling.mining.thresholds import load_published_thresholds
 from st_xling.models.sidecar import saved_card_metadata
+from st_xling.utils.built_sizes import BUILT_MODELS
 from st_xling.utils.io import check_shape, read_json_object
 from st_xling.utils.languages import UNKNOWN, check_language_code, hub_language, is_strict_code, split_pair
 from st_xling.utils.paths import without_places
@@ -363,7 +364,7 @@ def _find_hub_ids(run: Mapping[str, Any]) -> dict[str, Any]:
     start = str(run.get("model") or "tiny")
     if Path(start).is_dir():  # such as a slim model: what that started from
         start = str(saved_card_metadata(start).get("base_model") or "tiny")
-    is_id = _MODEL_ID.fullmatch(start) and start != "tiny" and not Path(start).exists()
+    is_id = _MODEL_ID.fullmatch(start) and start not in BUILT_MODELS and not Path(start).exists()
 
     data = []
     for source in _training_sources(run):

@@ -1,7 +1,7 @@
 """Encoders: a tiny one, any Hub encoder, the vocabulary and RTL heads; post-processing; word alignment.
 
 - ``load``, ``view``: load an encoder as it was saved, or with another layer, pooling, prompt or type
-- ``tiny``: a small encoder built from text
+- ``tiny``, ``static``: small encoders built from text, a transformer and a table of vectors
 - ``encoding``: sentences to vectors, the one way in which mining, evaluation and training encode
 - ``normalization``: center, whiten and reduce sentence vectors
 - ``align``: align the words of translations
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from st_xling.models.normalization import fit_postprocessing as fit_postprocessing
     from st_xling.models.slim import SlimReport as SlimReport
     from st_xling.models.slim import slim_model as slim_model
+    from st_xling.models.static import static_encoder as static_encoder
+    from st_xling.models.static import train_static_tokenizer as train_static_tokenizer
     from st_xling.models.tiny import tiny_encoder as tiny_encoder
     from st_xling.models.tiny import train_tokenizer as train_tokenizer
     from st_xling.models.view import load_encoder as load_encoder

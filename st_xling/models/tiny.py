@@ -16,8 +16,8 @@ from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
 from st_xling.models.load import mark_loaded
 from st_xling.models.view import load_encoder
+from st_xling.utils.built_sizes import Architecture, check_sizes
 from st_xling.utils.options import Pooling
-from st_xling.utils.tiny_sizes import Architecture, check_sizes
 
 # In the order of their ids.
 _SPECIAL = {

@@ -37,6 +37,7 @@ from st_xling.training.run_folder import NEGATIVES
 from st_xling.training.teacher import TeacherVectors, encode_by_teacher, load_teacher
 from st_xling.training.trainer import CrossLingualTrainer
 from st_xling.utils import distributed
+from st_xling.utils.built_sizes import BUILT_MODELS
 from st_xling.utils.io import atomic_path
 
 logger = logging.getLogger(__name__)
@@ -48,8 +49,9 @@ def train(
     data: Dataset | Mapping[str, Dataset | IterableDataset],
     out: str | Path,
     *,
-    model: str | SentenceTransformer,
+    model: str | SentenceTransformer | None = None,
     tiny: Mapping[str, Any] | None = None,
+    static: Mapping[str, Any] | None = None,
     mono: Mapping[str, Dataset] | None = None,
     teacher: SentenceTransformer | None = None,
     cache: str | Path | None = None,
@@ -73,8 +75,10 @@ def train(
             If one is an ``IterableDataset``, all are streamed, and the recipe must say ``max_steps``: vocabulary,
             truncation report and leak check then see only the first rows.
         out: Folder of the run (see :class:`~st_xling.training.run_folder.RunFolder`).
-        model: Hub id, folder, a loaded model, or ``"tiny"``: a small model built from the data.
+        model: Hub id, folder, a loaded model, or ``"tiny"`` or ``"static"``: a small model built from the data;
+            ``None``: the one that the recipe starts from.
         tiny: Options of :func:`~st_xling.models.tiny_encoder`, for ``model="tiny"``.
+        static: Options of :func:`~st_xling.models.static_encoder`, for ``model="static"``.
         mono: Name → text of one language, line by line, which the recipe's masked language modeling then reads instead
             of the sentences of ``data``; see :func:`add_mono`. It is not looked through for leaks.
         teacher: A loaded model, in place of the recipe's ``data.teacher.model``.
@@ -108,8 +112,12 @@ def train(
         1
     """
     if isinstance(recipe, str):
-        is_tiny = isinstance(model, str) and model == "tiny"
-        recipe = load_recipe(recipe, tiny=is_tiny)
+        is_built = isinstance(model, str) and model in BUILT_MODELS
+        recipe = load_recipe(recipe, tiny=is_built)
+    if model is None:
+        model = recipe.start
+    if model is None:
+        raise ValueError(f"the recipe {recipe.name} needs a model to start from: got none; pass one, such as 'tiny'.")
     if mono:
         recipe = _reading_mono(recipe)
     if teacher is not None and not recipe.taught:
@@ -122,6 +130,7 @@ def train(
         model=model,
         inputs=[recipe.data.teacher.model],
         tiny=tiny,
+        static=static,
         evaluator=evaluator,
         evaluation=evaluation,
         on_leak=on_leak,
@@ -409,9 +418,9 @@ def _build_trainer(
     looked_at = prepared.mixture.looked_at
     languages = [looked_at.unique("source_language"), looked_at.unique("target_language")]
     loss = build_loss(recipe, encoder, token_ids=token_ids, languages=languages)
-    if checkpoint is None and run.model != "tiny":  # a resumed run has the checkpoint's heads
+    if checkpoint is None and not run.builds_model:  # a resumed run has the checkpoint's heads
         _log_heads(loss)
-    if run.model == "tiny" and arguments.warm_up_heads is None:  # random weights have nothing to lose
+    if run.builds_model and arguments.warm_up_heads is None:  # random weights have nothing to lose
         arguments = replaced(arguments, warm_up_heads=0)
     if recipe.model.max_length and length_for_pairs(encoder) is not None:  # the trainer would read less
         arguments = replaced(arguments, max_length=recipe.model.max_length)

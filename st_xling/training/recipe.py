@@ -306,11 +306,13 @@ class Recipe(LossRecipe):
 
     Attributes:
         data: What is done to the data before training: pivot, teacher, hard negatives.
+        start: Model that a run starts from where none is given; ``None``: one must be given.
     """
 
     kind: ClassVar[str] = "encoder"
 
     data: ParallelDataOptions = field(default_factory=ParallelDataOptions, metadata={"read": read_parallel_data})
+    start: str | None = None
 
     @property
     def taught(self) -> dict[str, dict[str, Any]]:
@@ -339,6 +341,8 @@ class Recipe(LossRecipe):
             del content["data"]["teacher"]
         if not self.data.hard_negatives.num_negatives:
             del content["data"]["hard_negatives"]
+        if self.start is None:
+            del content["start"]
         return content
 
 

@@ -331,6 +331,10 @@ def _start_model(run: Run, recipe: CrossEncoderRecipe, data: Mapping[str, Datase
     seed = recipe.arguments.seed
     max_length = recipe.model.max_length
     start: Any = run.model
+    if start == "static":
+        raise ValueError(
+            "a cross-encoder reads two texts at once: got the model 'static', which has no layers; take 'tiny'."
+        )
     if start != "tiny":
         model = cross_encoder(start, head=recipe.head, max_length=max_length, seed=seed, **(run.load_options or {}))
         model = mark_loaded(model)

@@ -314,6 +314,7 @@ def train_retrieval(
     *,
     model: str | SentenceTransformer,
     tiny: Mapping[str, Any] | None = None,
+    static: Mapping[str, Any] | None = None,
     evaluator: Evaluators | None = None,
     evaluation: Mapping[str, Texts] | None = None,
     on_leak: OnLeak = "report",
@@ -331,8 +332,9 @@ def train_retrieval(
         sources: Queries with their passages, and what the recipe's other terms look at. An epoch is as long as the
             query-passage pairs; the others are cycled.
         out: Folder of the run, see :class:`~st_xling.training.run_folder.RunFolder`.
-        model: Hub id, folder, a loaded model, or ``"tiny"``: a small model built from the data.
+        model: Hub id, folder, a loaded model, or ``"tiny"`` or ``"static"``: a small model built from the data.
         tiny: Options of :func:`~st_xling.models.tiny_encoder`, for ``model="tiny"``.
+        static: Options of :func:`~st_xling.models.static_encoder`, for ``model="static"``.
         evaluator: Evaluates the model during training by its ``primary_metric``; the best checkpoint is kept.
         evaluation: Name → texts that the model will be evaluated on later; like the evaluator's, they are looked for
             in the training data.
@@ -364,6 +366,7 @@ def train_retrieval(
         out=out,
         model=model,
         tiny=tiny,
+        static=static,
         evaluator=evaluator,
         evaluation=evaluation,
         on_leak=on_leak,

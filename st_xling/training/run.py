@@ -25,7 +25,7 @@ from sentence_transformers.util.file_io import is_sentence_transformer_model
 from st_xling._version import __version__
 from st_xling.data.leak import LeakReport, Texts, drop_leaks, leaks, refuse_leaks
 from st_xling.data.reranking.pools import pool_texts
-from st_xling.models import load_encoder, tiny_encoder
+from st_xling.models import load_encoder, static_encoder, tiny_encoder
 from st_xling.models.encoding import name_unused_prompts
 from st_xling.models.heads import VocabularyHead
 from st_xling.models.load import limit_length, loading, mark_loaded, pooling_of_bare, set_pooling
@@ -38,6 +38,7 @@ from st_xling.training.recipe_files import check_keys, read_options
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.trainer import CrossLingualTrainer, GuardedTrainer, named_prompt, run_trainer
 from st_xling.utils import distributed
+from st_xling.utils.built_sizes import BUILT_MODELS
 from st_xling.utils.io import read_json_object, write_atomic, write_json
 from st_xling.utils.options import Pooling as PoolingMode
 from st_xling.utils.options import check_choice
@@ -123,10 +124,11 @@ class Run:
     Attributes:
         recipe: Recipe of the kind of model.
         out: Folder of the run.
-        model: Hub id, folder, a loaded model, or ``"tiny"``: a small model built from the data.
+        model: Hub id, folder, a loaded model, or ``"tiny"`` or ``"static"``: a small model built from the data.
         stages: Number of stages, each with its checkpoints.
         inputs: Models and files that the run reads besides ``model`` and the sources of its data.
         tiny: Options of :func:`~st_xling.models.tiny_encoder`, for ``model="tiny"``.
+        static: Options of :func:`~st_xling.models.static_encoder`, for ``model="static"``.
         evaluator: Evaluates the model during training.
         evaluation: Name → texts that the model will be evaluated on later; like the evaluator's, they are looked for
             in the training data.
@@ -148,6 +150,7 @@ class Run:
     stages: int = 1
     inputs: Sequence[str | None] = ()
     tiny: Mapping[str, Any] | None = None
+    static: Mapping[str, Any] | None = None
     evaluator: Evaluators | None = None
     evaluation: Mapping[str, Texts] | None = None
     on_leak: OnLeak = "report"
@@ -159,6 +162,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.tiny = check_tiny(self.tiny, self.model)
+        self.static = check_static(self.static, self.model)
         self.load_options = dict(self.load_options or {})
         self.folder = RunFolder(
             self.out,
@@ -242,6 +246,7 @@ class Run:
             "start": self._start_fingerprint(),
             "load_options": self.load_options,
             "tiny": self.tiny,
+            "static": self.static,
             "dev": "|".join(signature_parts) or None,
             "processes": distributed.process_count(),
             "sources": [dict(entry) for entry in sources],
@@ -271,12 +276,17 @@ class Run:
 
     def _start_fingerprint(self) -> str | None:
         """Fingerprint of the weights of the model to start from; ``None`` if it is not known."""
-        if self._start is None and self.model != "tiny":
+        if self._start is None and not self.builds_model:
             if isinstance(self.model, str):
                 self._start = saved_fingerprint(self.model, revision=self._load_option("revision"))
             else:
                 self._start = model_fingerprint(self.model)
         return self._start
+
+    @property
+    def builds_model(self) -> bool:
+        """Whether the run starts from a model with random weights, which is built from its data."""
+        return isinstance(self.model, str) and self.model in BUILT_MODELS
 
     def _load_option(self, name: str) -> Any:
         return (self.load_options or {}).get(name)
@@ -290,19 +300,28 @@ class Run:
         max_length: int | None = None,
         bare: ModelOptions | None = None,
     ) -> SentenceTransformer:
-        """Load the encoder to start from, or build a tiny one with the vocabulary of ``texts``.
+        """Load the encoder to start from, or build a tiny or static one with the vocabulary of ``texts``.
 
         Args:
             texts: Texts of the training data.
-            seed: Of the weights of a tiny one.
+            seed: Of the weights of one that is built.
             pooling: Pooling of every model; ``None``: a model of sentence-transformers keeps its own.
             max_length: Maximum number of tokens of every model; ``None``: a model keeps its own.
             bare: Pooling and length of a bare transformer, where they are ``None`` above.
 
         Raises:
-            ValueError: No module for a pooling; a length that the positions do not reach.
+            ValueError: No module for a pooling; a length that the positions do not reach; either of a static model.
         """
         bare = ModelOptions() if bare is None else bare
+        if self.model == "static":
+            if pooling or max_length:
+                raise ValueError(
+                    f"the model 'static' averages all tokens of a text: got model.pooling {pooling}, model.max_length "
+                    f"{max_length}; leave them out."
+                )
+            encoder = build_for_all(lambda: static_encoder(texts(), **{"seed": seed, **(self.static or {})}))
+            self.announce(encoder)
+            return encoder
         if self.model == "tiny":
             encoder = self._build_tiny(texts, seed, pooling or bare.pooling, max_length or bare.max_length)
             self.announce(encoder)
@@ -346,7 +365,7 @@ class Run:
         """Log the model that will be trained: class, size, weights, pooling and length."""
         architecture = type(getattr(model[0], "auto_model", model[0])).__name__
         count = sum(parameter.numel() for parameter in model.parameters())
-        weights = "random weights" if self.model == "tiny" else "pretrained"
+        weights = "random weights" if self.builds_model else "pretrained"
         description = f"{architecture}, {count:,} parameters, {weights}"
         if isinstance(model, SentenceTransformer):
             shape = shape_of(model)
@@ -364,7 +383,7 @@ class Run:
     def base_model(self) -> str | None:
         """Name of the model that training started from, for the card; ``None`` if it has none."""
         if isinstance(self.model, str):
-            return None if self.model == "tiny" else self.model
+            return None if self.builds_model else self.model
         card: Any = self.model.model_card_data
         return card.base_model
 
@@ -481,6 +500,14 @@ def check_tiny(options: Mapping[str, Any] | None, model: str | BaseModel = "tiny
     if tiny and model != "tiny":
         raise ValueError(f"tiny options shape the model 'tiny' only: got {', '.join(tiny)} for another model.")
     return tiny
+
+
+def check_static(options: Mapping[str, Any] | None, model: str | BaseModel = "static") -> dict[str, Any]:
+    """Options of :func:`static_encoder`, or ``ValueError``, as :func:`check_tiny` those of :func:`tiny_encoder`."""
+    static = read_options(static_encoder, dict(options or {}), "static")
+    if static and model != "static":
+        raise ValueError(f"static options shape the model 'static' only: got {', '.join(static)} for another model.")
+    return static
 
 
 def model_name(model: str | BaseModel) -> str:

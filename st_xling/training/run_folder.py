@@ -34,6 +34,7 @@ from st_xling.models.backbones import backbone
 from st_xling.models.heads import VocabularyHead, write_with_head
 from st_xling.models.sidecar import OF_THE_WEIGHTS
 from st_xling.utils import distributed
+from st_xling.utils.built_sizes import BUILT_MODELS
 from st_xling.utils.io import (
     LOCK,
     TEMPORARY,
@@ -105,7 +106,7 @@ class RunFolder:
         self._resume = resume
         self._overwrite = overwrite and not resume
         self._inputs = list(inputs)
-        if isinstance(start, str) and start != "tiny":
+        if isinstance(start, str) and start not in BUILT_MODELS:
             self._inputs.append(start)
         self._lock: contextlib.ExitStack | None = None
         # Known once the folder is open: whether a run in it is resumed, or replaced; and if its options changed.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,12 @@ from sentence_transformers.util.file_io import is_sentence_transformer_model, lo
 from st_xling.data.holdout import FEWEST_PAIRS
 from st_xling.data.spec import paired_languages, parse_data_spec
 from st_xling.losses import CrossLingualLoss
-from st_xling.models import tiny_encoder
+from st_xling.models import static_encoder, tiny_encoder
 from st_xling.models.load import PAIR_TOKENS
 from st_xling.training.options import HardNegativeOptions, TeacherOptions
 from st_xling.training.recipe import Recipe, RecipeLoss, objective
-from st_xling.training.run import check_tiny
+from st_xling.training.run import check_static, check_tiny
+from st_xling.utils.built_sizes import BUILT_MODELS
 from st_xling.utils.languages import canonical_language
 from st_xling.utils.lora_options import LoraOptions
 from st_xling.utils.python_code import Call, Expression, Name, Scaled, Sum, flat, layout
@@ -42,6 +43,7 @@ def training_script(
     out: str | Path = PLACEHOLDER_OUT,
     dev: Sequence[str] | None = None,
     tiny: Mapping[str, Any] | None = None,
+    static: Mapping[str, Any] | None = None,
     cache: str | Path | None = None,
     revision: str | None = None,
     trust_remote_code: bool = False,
@@ -55,11 +57,12 @@ def training_script(
 
     Args:
         recipe: Losses, training arguments and options of the data.
-        model: Hub id or folder of the model to start from, or ``"tiny"``.
+        model: Hub id or folder of the model to start from, or ``"tiny"`` or ``"static"``.
         data: Specs of training data, see :func:`~st_xling.data.load_data_specs`.
         out: Folder for the model.
         dev: Specs of development data; empty: none; ``None``: held out from ``data``.
         tiny: Options of :func:`~st_xling.models.tiny_encoder`, for ``model="tiny"``.
+        static: Options of :func:`~st_xling.models.static_encoder`, for ``model="static"``.
         cache: Folder of a teacher's vectors.
         revision: Version of the model on the Hub.
         trust_remote_code: Whether code that comes with the model may run.
@@ -82,7 +85,11 @@ def training_script(
     """
     script = _Script()
     _add_data(script, recipe, data, dev, skip_bad_lines=skip_bad_lines)
-    is_bare = _add_model(script, recipe, model, tiny, revision=revision, trust_remote_code=trust_remote_code)
+    if model in BUILT_MODELS:
+        sizes = check_tiny(tiny, model) | check_static(static, model)
+        is_bare = _add_built_model(script, recipe, model, sizes)
+    else:
+        is_bare = _add_model(script, recipe, model, revision=revision, trust_remote_code=trust_remote_code)
     _add_arguments(script, recipe, out, has_prompts=not is_bare)
     _add_columns(script, recipe, cache)
     _add_loss(script, recipe)
@@ -174,30 +181,38 @@ def _add_model(
     script: _Script,
     recipe: Recipe,
     model: str,
-    tiny: Mapping[str, Any] | None,
     *,
     revision: str | None,
     trust_remote_code: bool,
 ) -> bool:
-    """Load the model, or build a tiny one; return whether it is one without sentence-transformers' modules."""
-    is_bare = model in ("tiny", PLACEHOLDER_MODEL) or not _is_ready(model, revision)
+    """Load the model; return whether it is one without sentence-transformers' modules."""
+    is_bare = model == PLACEHOLDER_MODEL or not _is_ready(model, revision)
     pooling = recipe.model.pooling
     max_length = recipe.model.max_length
     if is_bare:  # a ready model keeps its own
         pooling = pooling or recipe.bare.pooling
         max_length = max_length or recipe.bare.max_length
     shape = {"pooling": pooling, "max_length": max_length}
-    if model == "tiny":
-        script.assign("texts", script.call("st_xling.data.text_cells", "column_texts", _PAIRS, "source", "target"))
-        options = {"seed": recipe.arguments.seed, **_drop_none(shape), **check_tiny(tiny)}
-        parameters = inspect.signature(tiny_encoder).parameters
-        changed = {name: value for name, value in options.items() if value != parameters[name].default}
-        build = script.call("st_xling.models", "tiny_encoder", Name("texts"), **changed)
-    else:
-        options = {**shape, "revision": revision, "trust_remote_code": trust_remote_code or None}
-        build = script.call("st_xling.models", "load_encoder", model, **_drop_none(options))
-    script.assign("model", build)
+    options = {**shape, "revision": revision, "trust_remote_code": trust_remote_code or None}
+    script.assign("model", script.call("st_xling.models", "load_encoder", model, **_drop_none(options)))
     return is_bare
+
+
+def _add_built_model(script: _Script, recipe: Recipe, model: str, sizes: Mapping[str, Any]) -> bool:
+    """Build a tiny or static model; return whether its prompts are those of the arguments alone."""
+    options: dict[str, Any] = {"seed": recipe.arguments.seed}
+    build_function: Callable[..., Any] = static_encoder
+    if model == "tiny":
+        build_function = tiny_encoder
+        pooling = recipe.model.pooling or recipe.bare.pooling
+        max_length = recipe.model.max_length or recipe.bare.max_length
+        options |= _drop_none({"pooling": pooling, "max_length": max_length})
+    options |= sizes
+    parameters = inspect.signature(build_function).parameters
+    changed = {name: value for name, value in options.items() if value != parameters[name].default}
+    script.assign("texts", script.call("st_xling.data.text_cells", "column_texts", _PAIRS, "source", "target"))
+    script.assign("model", script.call("st_xling.models", build_function.__name__, Name("texts"), **changed))
+    return True
 
 
 def _is_ready(model: str, revision: str | None) -> bool:

@@ -12,10 +12,10 @@ from typing import Any, get_type_hints
 
 from st_xling.training.options import AdapterArguments, EncoderArguments, check_numbers
 from st_xling.training.recipe_files import check_keys, read_options, read_recipe, read_value, set_key
+from st_xling.utils.built_sizes import check_sizes, check_static_sizes
 from st_xling.utils.lora_options import LoraOptions
 from st_xling.utils.options import nearest_name
 from st_xling.utils.private import dataclass_fields
-from st_xling.utils.tiny_sizes import check_sizes
 
 TRACKERS: dict[str, tuple[str, ...]] = {
     "tensorboard": ("tensorboard", "tensorboardX"),
@@ -39,7 +39,7 @@ _IN_EXTRA = ("tensorboard", "wandb")
 _NO_TRACKER = ("none", "all")
 
 _SECTIONS = (
-    *("name", "summary", "tiny", "losses", "loss", "arguments", "data", "model", "bare"),
+    *("name", "summary", "start", "tiny", "losses", "loss", "arguments", "data", "model", "bare"),
     *("adapter", "retrieval", "strategy", "negatives", "sentences", "head"),
 )
 """Sections of recipes of any kind."""
@@ -95,6 +95,15 @@ def check_tiny_sizes(options: Mapping[str, Any]) -> None:
     """
     sizes = {name: value for name, value in options.items() if name != "pooling"}
     check_sizes(**read_options(check_sizes, sizes, "tiny"))
+
+
+def check_sizes_of_static(options: Mapping[str, Any]) -> None:
+    """Raise ``ValueError`` for sizes that no static encoder has, or options that it does not take.
+
+    Args:
+        options: Those of ``--static``, by name.
+    """
+    check_static_sizes(**read_options(check_static_sizes, dict(options), "static"))
 
 
 def check_trackers(report_to: str | Sequence[str] | None) -> None:

@@ -11,7 +11,7 @@ Files and folders:
 The command line and messages:
 
 - ``options``: choices of options, and checks that name what is wrong with a value
-- ``lora_options``, ``tiny_sizes``: options that are checked without torch
+- ``lora_options``, ``built_sizes``: options that are checked without torch
 - ``terminal``: bars, log lines and errors on stderr
 - ``tables``, ``score_histogram``: results as plain text
 - ``signature``: what a metric depends on, in one line

@@ -60,6 +60,7 @@ COMMANDS: dict[str, list[str]] = {
     "semacl-langcl": ["semacl-langcl", *TINY, *PAIRS, *ENCODER],
     "mexma": ["mexma", *TINY, *PAIRS, *ENCODER],
     "distill": ["distill", *TINY, *PAIRS, *ENCODER, "--teacher", "{teacher}", "--cache", "{cache}"],
+    "static": ["static", "--static", "vocabulary=500", "--static", "dimensions=32", *PAIRS, *ENCODER],
     # The same from a saved encoder, whose own pooling and length are kept, by the recipes' values for pretrained ones.
     "tr, loaded": ["tr", *LOADED, *PAIRS, *ENCODER],
     "dap, loaded, no warm-up of heads": ["dap", *LOADED, *PAIRS, *ENCODER, *FAST, *NO_WARM_UP],

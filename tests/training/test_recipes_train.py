@@ -19,7 +19,8 @@ ABLATION = {
     "dap: cached": {"arguments.mini_batch_size": 16},
     "dap: cached by tokens": {"arguments.mini_batch_num_tokens": 400},
 }
-RUNS = {**{name: {} for name in recipe_names()}, **ABLATION}
+# The rate of the recipe static is for a table of vectors, far too high for the layers here.
+RUNS = {**{name: {} for name in recipe_names() if name != "static"}, **ABLATION}
 WITHOUT_RETRIEVAL = {"amber: MLM", "amber: MLM+TLM", "amber: MLM+TLM+WA", "langcl"}
 """Runs without a term that draws translations together: in so few steps their retrieval need not improve."""
 
