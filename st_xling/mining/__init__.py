@@ -14,6 +14,7 @@
 - ``score_mixture``: estimate the threshold from the scores alone
 - ``documents``: align the sentences of a document and its translation, in order
 - ``document_pairing``: find which documents of two collections are translations of each other
+- ``sentences``: split a document into sentences
 - ``filters``: reject mined pairs with a reason code: copies, lengths, numbers, languages
 - ``numbers``: numbers written with digits, and whether those of two sentences contradict; ``clock``: times of day
 - ``text_languages``: the languages of texts: named, in file names, or identified
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from st_xling.mining.documents import SentenceGroup as SentenceGroup
     from st_xling.mining.documents import align_documents as align_documents
     from st_xling.mining.documents import overlap_texts as overlap_texts
-    from st_xling.mining.documents import split_sentences as split_sentences
     from st_xling.mining.encoding import encode as encode
     from st_xling.mining.filters import FilterOptions as FilterOptions
     from st_xling.mining.filters import PairFilters as PairFilters
@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from st_xling.mining.search.approximate import approximate_neighbors as approximate_neighbors
     from st_xling.mining.search.exact import Neighbors as Neighbors
     from st_xling.mining.search.find import find_neighbors as find_neighbors
+    from st_xling.mining.sentences import split_sentences as split_sentences
     from st_xling.mining.store import EmbeddingStore as EmbeddingStore
     from st_xling.mining.store import write_store as write_store
     from st_xling.mining.text import MiningText as MiningText

@@ -13,7 +13,6 @@ less than its sentences one by one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -23,14 +22,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from st_xling.mining.options import EncodingOptions
-from st_xling.utils.languages import hub_language
-from st_xling.utils.options import require
 from st_xling.utils.text import is_blank
-
-_WITHOUT_SPACES = re.compile(
-    r"(?<=[\u0e00-\u0eff\u3000-\u9fff\uff00-\uff60])\s*\n\s*(?=[\u0e00-\u0eff\u3000-\u9fff\uff00-\uff60])"
-)
-"""A line end inside Thai, Lao, Chinese or Japanese, which have no spaces between words."""
 
 # Prices in units of the distance of two random sentences, chosen on one document of the yearbooks of the Swiss Alpine
 # Club (468 German and 554 French lines) with multilingual-e5-small.
@@ -214,36 +206,6 @@ def align_documents(
             embeddings = encoder.vectors(texts) if texts else np.empty((0, 0))
         sides.append(DocumentSide.of(sentences, embeddings, max_size))
     return align_sides(*sides, max_size=max_size)
-
-
-def split_sentences(text: str, language: str | None = None) -> list[str]:
-    """Split a document into sentences, with an empty one between paragraphs, as :func:`align_documents` takes them.
-
-    Paragraphs have blank lines between them, so that wrapped lines are joined; without any, each line is one.
-
-    Args:
-        text: The document.
-        language: Its language, whose abbreviations are known; English by default.
-
-    Raises:
-        ValueError: If sentencex, which splits, is not installed.
-
-    Example:
-        >>> split_sentences("Dr. Weiß kam. Sie\\nblieb.\\n\\nEs war spät.", "de")
-        ['Dr. Weiß kam.', 'Sie blieb.', '', 'Es war spät.']
-    """
-    segment = require("sentencex", "splitting sentences", extra="split").segment
-    lines = text.strip().splitlines()
-    blank = any(not line.strip() for line in lines)
-    paragraphs = re.split(r"\n(?:\s*\n)+", "\n".join(lines)) if blank else lines
-    sentences: list[str] = []
-    for paragraph in paragraphs:
-        if sentences:
-            sentences.append("")
-        unwrapped = _WITHOUT_SPACES.sub("", paragraph)
-        segments = segment(hub_language(language or "en"), " ".join(unwrapped.split()))
-        sentences += [sentence.strip() for sentence in segments if sentence.strip()]
-    return sentences
 
 
 def align_sides(

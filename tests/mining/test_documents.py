@@ -15,7 +15,6 @@ from st_xling.mining.documents import (
     align_documents,
     align_sides,
     overlap_texts,
-    split_sentences,
 )
 
 Pair = tuple[DocumentSide, DocumentSide]
@@ -392,22 +391,6 @@ def test_documents_with_nothing_in_common_and_empty_ones() -> None:
     assert not [group for group in align_sides(source, target, max_size=4) if group.source and group.target]
     groups = align_documents(["", "a", " ", "b"], ["", ""], source_embeddings=np.eye(3), target_embeddings=np.eye(0))
     assert groups == [SentenceGroup((1,), (), 0.0), SentenceGroup((3,), (), 0.0)]
-
-
-@pytest.mark.parametrize(
-    ("text", "language", "sentences"),
-    [
-        ("Er kam am 3. Mai. Sie blieb.\nEs war spät.", "de", ["Er kam am 3. Mai.", "Sie blieb.", "", "Es war spät."]),
-        ("Er kam am 3. Mai. Sie blieb.", "deu_Latn", ["Er kam am 3. Mai.", "Sie blieb."]),
-        ("他走了。为什么？\n\n我不知道！", "zh-CN", ["他走了。", "为什么？", "", "我不知道！"]),
-        ("他走\n了，Apple\n 手机。\n\n好。", "zh", ["他走了，Apple 手机。", "", "好。"]),
-        ("वह आया। उसने कहा।\n", "hi", ["वह आया।", "उसने कहा।"]),
-        ("One. Two.\n \n\n\tThree\nlines.\n", None, ["One.", "Two.", "", "Three lines."]),
-        (" \n", "en", []),
-    ],
-)
-def test_sentences_of_a_text(text: str, language: str | None, sentences: list[str]) -> None:
-    assert split_sentences(text, language) == sentences
 
 
 def test_blank_lines_mark_paragraphs() -> None:

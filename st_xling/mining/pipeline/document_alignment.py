@@ -37,7 +37,6 @@ from st_xling.mining.documents import (
     align_sides,
     check_max_size,
     overlap_texts,
-    split_sentences,
 )
 from st_xling.mining.encoding import Encoder
 from st_xling.mining.filters import FilterOptions, PairFilters, identify_languages
@@ -63,6 +62,7 @@ from st_xling.mining.pipeline.work import (
     resolve_format,
     sign_pairs,
 )
+from st_xling.mining.sentences import split_sentences
 from st_xling.mining.text import MiningText, TextWithIds, summarize
 from st_xling.mining.text_languages import check_text_languages, named_or_found
 from st_xling.utils.identify import main_language
