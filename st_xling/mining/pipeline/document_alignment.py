@@ -18,11 +18,10 @@ from __future__ import annotations
 import logging
 import os
 import re
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -31,12 +30,16 @@ import numpy as np
 from st_xling.data.documents import is_document, read_document
 from st_xling.data.pair_page import PairPage
 from st_xling.mining.documents import (
+    MAX_ROUNDS,
     DocumentSide,
     Means,
     SentenceGroup,
+    Span,
     align_sides,
     check_max_size,
-    overlap_texts,
+    single_spans,
+    span_texts,
+    spans_to_encode,
 )
 from st_xling.mining.encoding import Encoder
 from st_xling.mining.filters import FilterOptions, PairFilters, identify_languages
@@ -289,11 +292,16 @@ def align_texts(
         page = PairPage(" – ".join(_name(side_documents) for side_documents in sides.values()), known_languages)
         page.signature = signature
     with open_work(out, work, task, {_PAIRS_FILE: out, REJECTS: rejects, _PAGE_FILE: html}) as folder:
-        overlaps = {
-            side: _Overlaps(side_documents, encoders[side], folder.path / side, max_size, progress=progress)
+        encoded = {
+            side: _EncodedDocuments(side_documents, encoders[side], folder.path / side, max_size, progress=progress)
             for side, side_documents in sides.items()
         }
-        aligned = _align(overlaps, len(documents), max_size, progress=progress)
+        means: Means = (None, None)
+        if len(documents) > 1:
+            # Sentences of all documents are more random than those of one.
+            means = (encoded["source"].mean(), encoded["target"].mean())
+        _encode_groups(encoded, len(documents), max_size, means, progress=progress)
+        aligned = _align(encoded, len(documents), max_size, means, progress=progress)
         with atomic_writer(folder.path / _PAIRS_FILE) as stream, atomic_writer(folder.path / REJECTS) as log:
             documents_of_groups = _check_documents(aligned, sides, min_score, merge_to, pair_filters, log)
             if format == "vecalign":
@@ -337,17 +345,33 @@ def _report(
     )
 
 
+def _encode_groups(
+    encoded: Mapping[str, _EncodedDocuments], documents: int, max_size: int, means: Means, *, progress: bool
+) -> None:
+    """Encode the groups of several sentences that may be needed, in rounds of all documents together."""
+    unfinished: Sequence[int] = range(documents)
+    for _ in range(MAX_ROUNDS):
+        wanted: dict[str, dict[int, list[Span]]] = {side: {} for side in encoded}
+        for number in progress_bar(unfinished, desc="aligning", unit="documents", show=progress):
+            source = encoded["source"].side(number)
+            target = encoded["target"].side(number)
+            for side, spans in zip(encoded, spans_to_encode(source, target, max_size=max_size, means=means)):
+                if spans:
+                    wanted[side][number] = spans
+        unfinished = sorted({*wanted["source"], *wanted["target"]})
+        if not unfinished:
+            return
+        for side, side_documents in encoded.items():
+            side_documents.encode(wanted[side], progress=progress)
+
+
 def _align(
-    overlaps: Mapping[str, _Overlaps], documents: int, max_size: int, *, progress: bool
+    encoded: Mapping[str, _EncodedDocuments], documents: int, max_size: int, means: Means, *, progress: bool
 ) -> Iterator[list[SentenceGroup]]:
     """Yield the groups of each document and its translation."""
-    means: Means = (None, None)
-    if documents > 1:
-        # Sentences of all documents are more random than those of one.
-        means = (overlaps["source"].mean(), overlaps["target"].mean())
     for number in progress_bar(range(documents), desc="aligning", unit="documents", show=progress):
-        source = overlaps["source"].side(number)
-        target = overlaps["target"].side(number)
+        source = encoded["source"].side(number)
+        target = encoded["target"].side(number)
         yield align_sides(source, target, max_size=max_size, means=means)
 
 
@@ -527,41 +551,80 @@ def _name(documents: Sequence[_Document]) -> str:
     return first if len(documents) == 1 else f"{first}+{len(documents) - 1}"
 
 
-class _Overlaps:
-    """Texts of the groups of all documents of a side, with their vectors in a store."""
+class _EncodedDocuments:
+    """All documents of a side with the vectors of their sentences, and of more and more of their groups.
+
+    The vectors of each round of encoding are in a store. Equal texts of a round are encoded once.
+    """
 
     def __init__(
         self, documents: Sequence[_Document], encoder: Encoder, folder: Path, max_size: int, *, progress: bool
     ) -> None:
         self._documents = documents
+        self._encoder = encoder
+        self._folder = folder
         self._max_size = max_size
-        # Row at which each document begins, and the number of all rows.
-        self._starts = [0, *accumulate(len(overlap_texts(document.lines, max_size)) for document in documents)]
-        self._vectors: Any = np.empty((0, 0))
-        if self._starts[-1]:
-            self._vectors = encoder.encode_sentences(self, folder, locate=self._file_of, progress=progress)
+        # Vectors of each round; by document: its groups, and the rows of their vectors in each round.
+        self._rounds: list[Any] = []
+        self._spans: list[list[Span]] = [[] for _ in documents]
+        self._span_rows: list[list[tuple[int, list[int]]]] = [[] for _ in documents]
+        # Row at which each document begins, and the number of all rows; the row of the vector of each sentence.
+        self._starts = [0, *accumulate(len(document.texts) for document in documents)]
+        singles = {number: single_spans(document.lines) for number, document in enumerate(documents)}
+        self._sentence_rows = np.array(self._encode_round(singles, progress=progress), dtype=np.int64)
 
-    def _file_of(self, row: int) -> str:
-        return self._documents[bisect_right(self._starts, row) - 1].file
+    def encode(self, spans_by_document: Mapping[int, Sequence[Span]], *, progress: bool) -> None:
+        """Encode groups of several sentences.
 
-    def __iter__(self) -> Iterator[str]:
-        for document in self._documents:
-            yield from overlap_texts(document.lines, self._max_size)
+        Args:
+            spans_by_document: The groups of some documents.
+            progress: Show a progress bar on stderr.
+        """
+        rows = iter(self._encode_round(spans_by_document, progress=progress))
+        for number, spans in spans_by_document.items():
+            self._spans[number] += spans
+            self._span_rows[number].append((len(self._rounds) - 1, list(islice(rows, len(spans)))))
+
+    def _encode_round(self, spans_by_document: Mapping[int, Sequence[Span]], *, progress: bool) -> list[int]:
+        """Encode groups into a store, and return the row of each."""
+        row_of_text: dict[str, int] = {}
+        rows: list[int] = []
+        files: list[str] = []  # of each text, for errors
+        for number, spans in spans_by_document.items():
+            document = self._documents[number]
+            for text in span_texts(document.lines, spans):
+                rows.append(row_of_text.setdefault(text, len(row_of_text)))
+                if len(files) < len(row_of_text):
+                    files.append(document.file)
+        if rows:
+            folder = self._folder / str(len(self._rounds))
+            texts = list(row_of_text)
+            self._rounds.append(
+                self._encoder.encode_sentences(texts, folder, locate=files.__getitem__, progress=progress)
+            )
+        return rows
+
+    def _sentence_vectors(self, number: int) -> np.ndarray:
+        """Return the vectors of the sentences of a document. *Shape:* ``(sentences, dim)``"""
+        start, stop = self._starts[number : number + 2]
+        if start == stop:
+            return np.empty((0, 0))
+        return np.asarray(self._rounds[0][self._sentence_rows[start:stop]])
 
     def side(self, number: int) -> DocumentSide:
-        """Return the vectors of a document."""
-        start, stop = self._starts[number : number + 2]
-        return DocumentSide.of(self._documents[number].lines, self._vectors[start:stop], self._max_size)
+        """Return a document with the vectors that are encoded."""
+        sentence_vectors = self._sentence_vectors(number)
+        span_vectors = sentence_vectors[:0]
+        for encoding_round, rows in self._span_rows[number]:
+            span_vectors = np.concatenate([span_vectors, self._rounds[encoding_round][np.array(rows)]])
+        lines = self._documents[number].lines
+        return DocumentSide.partly_encoded(lines, sentence_vectors, self._spans[number], span_vectors, self._max_size)
 
     def mean(self) -> np.ndarray | None:
-        """Return the mean vector of all single sentences. *Shape:* ``(dim,)``"""
+        """Return the mean vector of all sentences. *Shape:* ``(dim,)``"""
         total = np.float64(0)
-        sentences = 0
-        for document, start in zip(self._documents, self._starts):
-            count = len(document.texts)
-            if count:
-                # The overlaps of a document begin with its single sentences.
-                singles = np.asarray(self._vectors[start : start + count], dtype=np.float64)
-                total = total + singles.sum(axis=0)
-                sentences += count
+        for number in range(len(self._documents)):
+            if self._documents[number].texts:
+                total = total + np.asarray(self._sentence_vectors(number), dtype=np.float64).sum(axis=0)
+        sentences = self._starts[-1]
         return np.asarray(total / sentences, dtype=np.float32) if sentences else None
