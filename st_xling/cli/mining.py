@@ -513,7 +513,9 @@ def align_documents(
     format: AlignmentFormat | None = option(
         "--format", "Format of the pairs (default: by the name of --out, else tsv)."
     ),
-    max_size: int | None = text_option("--max-size", "Sentences in a group; 5 takes a third of the time (default: 8)."),
+    max_size: int | None = text_option(
+        "--max-size", "Maximum number of sentences of both sides in a group (default: 8)."
+    ),
     split: bool = flag("--split", "Split the lines into sentences; ids are then their numbers.", panel=TEXT),
     merge_to: int | None = option("--merge-to CHARS", "Join neighboring pairs, to at most so many characters a side."),
     pair: bool = flag("--pair", "Two folders: pair documents by what they say, not by name.", panel=TEXT),

@@ -1,7 +1,8 @@
 """Aligning documents of several lengths, against encoding their sentences and groups; and memory.
 
 Vectors are made up: 19 of 20 sentences have a translation, one of ten is split in two by the translator. The time of
-encoding is that of a sample of real groups, by the encoder of ``ST_XLING_E5`` or ``--model``.
+encoding all groups is that of a sample of real ones, by the encoder of ``ST_XLING_E5`` or ``--model``; fewer are
+encoded from a model.
 """
 
 import random

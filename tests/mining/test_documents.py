@@ -12,9 +12,11 @@ from st_xling.mining.documents import (
     UNPAIRED,
     DocumentSide,
     SentenceGroup,
+    Span,
     align_documents,
     align_sides,
     overlap_texts,
+    spans_to_encode,
 )
 
 Pair = tuple[DocumentSide, DocumentSide]
@@ -95,31 +97,29 @@ def test_the_cheapest_of_all_ways(seed: int) -> None:
         return float(costs.block(*end, (n, m))[0, 0])
 
     @cache
-    def cheapest(i: int, j: int, in_gap: bool) -> float:
+    def cheapest(i: int, j: int, gap: str) -> float:
         if (i, j) == (len(source), len(target)):
             return 0.0
-        opening = 0.0 if in_gap else GAP
-        ways = [opening + UNPAIRED + cheapest(i + 1, j, True)] if i < len(source) else []
-        ways += [opening + UNPAIRED + cheapest(i, j + 1, True)] if j < len(target) else []
+        ways = []
+        if i < len(source):
+            ways.append((GAP if gap != "source" else 0.0) + UNPAIRED + cheapest(i + 1, j, "source"))
+        if j < len(target):
+            ways.append((GAP if gap != "target" else 0.0) + UNPAIRED + cheapest(i, j + 1, "target"))
         for n, m in shapes:
             if n <= len(source) - i and m <= len(target) - j:
-                ways.append(price(i, j, n, m) + cheapest(i + n, j + m, False))
+                ways.append(price(i, j, n, m) + cheapest(i + n, j + m, "none"))
         return min(ways)
 
     total = 0.0
-    in_gap = False
     i = j = 0
-    for group in align_sides(source, target, max_size=4):
-        n = len(group.source)
-        m = len(group.target)
-        if n and m:
-            total += price(i, j, n, m)
-        else:
-            total += UNPAIRED if in_gap else UNPAIRED + GAP
-        in_gap = not (n and m)
-        i += n
-        j += m
-    assert total == pytest.approx(cheapest(0, 0, False), abs=1e-6)
+    # In the result, unpaired sentences of both sides may alternate: they are in the order of the path.
+    band = documents._band_to_search(source, target, margin=8)
+    last_gap = "none"
+    for i, j, n, m in documents._cheapest_path(costs, shapes, band):
+        gap = "none" if n and m else "source" if n else "target"
+        total += price(i, j, n, m) if gap == "none" else UNPAIRED + GAP * (gap != last_gap)
+        last_gap = gap
+    assert total == pytest.approx(cheapest(0, 0, "none"), abs=1e-6)
 
 
 def test_coarse_to_fine_finds_what_the_exhaustive_search_finds(
@@ -134,11 +134,11 @@ def test_coarse_to_fine_finds_what_the_exhaustive_search_finds(
     assert align_sides(*sides, max_size=5) == exhaustive
 
 
-GROUPS = "0:0 1,2:1 3:2 4:3 5:4 6:5 7: 8:6 9:7,8 10:9 11:10,11 12:12 13:13 14:14 15:15,16 16:17 17:18 18:19 19,20:20"
-"""Groups of :func:`tuned`, recorded at e02cee7c (MERGE 0.25, PARAGRAPH 0.25, LENGTH 0.4, GAP 0.7, UNPAIRED 0.4).
+GROUPS = "0:0 1,2:1 3:2 4:3 5:4 6:5 7: 8:6 9:7,8 10:9 11:10 :11 12:12 13:13 14:14 15:15,16 16:17 17:18 18:19 19,20:20"
+"""Groups of :func:`tuned`, recorded with MERGE 0.225, PARAGRAPH 0.25, LENGTH 0.4, GAP 0.4, UNPAIRED 0.42.
 
-They stay the same if any price changes by 7 %, and change if MERGE or PARAGRAPH is 0 or 0.5, LENGTH 0, 0.1 or 0.8, GAP
-0.35 or 1.4, or UNPAIRED 0.2 or 0.8.
+They stay the same if any price changes by 7 %, and change if MERGE, PARAGRAPH or LENGTH is 0, GAP 0.7, or UNPAIRED 0.2
+or 0.6.
 """
 
 
@@ -233,27 +233,27 @@ COSTS = """
 de-fr 0+1 0+1 0.280016
 de-fr 1+1 1+1 0.213531
 de-fr 2+1 2+1 0.768769
-de-fr 2+1 2+2 0.580228
-de-fr 2+2 3+1 2.556645
-de-fr 3+2 4+1 0.525210
-de-fr 2+2 3+2 2.126882
-de-fr 3+3 4+1 1.412801
+de-fr 2+1 2+2 0.555228
+de-fr 2+2 3+1 2.531645
+de-fr 3+2 4+1 0.500210
+de-fr 2+2 3+2 2.076882
+de-fr 3+3 4+1 1.362800
 de-fr 5+1 5+1 0.230217
-en-zh 0+1 0+1 0.309388
-en-zh 1+1 1+1 0.603438
-en-zh 1+1 1+2 0.561045
+en-zh 0+1 0+1 0.311989
+en-zh 1+1 1+1 0.609857
+en-zh 1+1 1+2 0.536045
 en-zh 2+1 3+1 1.082069
 en-zh 3+1 3+1 0.260120
-en-zh 1+2 1+2 1.261849
-en-zh 0+1 0+3 2.308512
-en-zh 1+1 1+3 1.548042
+en-zh 1+2 1+2 1.211849
+en-zh 0+1 0+3 2.262409
+en-zh 1+1 1+3 1.498042
 ru-th 0+1 0+1 0.299147
 ru-th 1+1 1+1 0.569931
-ru-th 1+1 1+2 0.492110
-ru-th 1+1 1+3 1.307827
-ru-th 2+1 3+2 1.640874
+ru-th 1+1 1+2 0.467110
+ru-th 1+1 1+3 1.257827
+ru-th 2+1 3+2 1.615874
 ru-th 2+1 4+1 0.317273
-ru-th 1+2 1+1 1.632797
+ru-th 1+2 1+1 1.607797
 """
 
 
@@ -276,7 +276,7 @@ def document_side(document: dict[str, list[int]], language: int) -> DocumentSide
 
 @pytest.mark.parametrize("languages", DOCUMENTS)
 def test_costs_of_groups_in_several_languages(languages: str) -> None:
-    """Recorded at 7c27a47c by printing what this test compares, before anything was renamed or moved.
+    """Recorded by printing what this test compares, when the prices were chosen on documents of eight languages.
 
     The prices (MERGE, PARAGRAPH, LENGTH, GAP, UNPAIRED) were tuned on real documents. Tests that imported them passed
     when PARAGRAPH or LENGTH became 0, or GAP twice as high.
@@ -357,7 +357,7 @@ def test_the_nearest_of_random_sentences_is_ignored_up_to_200(sentences: int, di
 
 
 def test_a_sentence_is_paired_in_a_much_longer_document() -> None:
-    """Recorded at 7c27a47c, by the cosine of a sentence and its translation, in hundredths.
+    """Recorded with the prices above, by the cosine of a sentence and its translation, in hundredths.
 
     Gaps at both ends are cheap where one document is more than four times as long. No test failed when that was eight
     times, or once.
@@ -370,7 +370,7 @@ def test_a_sentence_is_paired_in_a_much_longer_document() -> None:
         groups = align_sides(basis_side(source), basis_side(axes[:50]), max_size=2)
         if any(group.source and group.target for group in groups):
             paired.append(hundredths)
-    assert paired == list(range(32, 100, 4))
+    assert paired == list(range(20, 100, 4))
 
 
 def test_one_sentence_of_many_and_identical_documents() -> None:
@@ -382,6 +382,47 @@ def test_one_sentence_of_many_and_identical_documents() -> None:
     same = align_sides(many, many, max_size=8)
     assert without_scores(same) == [((row,), (row,)) for row in range(400)]
     assert min(group.score for group in same) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_few_groups_are_encoded_for_the_path_of_all(seed: int) -> None:
+    """Groups are encoded where the cheapest path needs them, and their own vectors decide, not the means."""
+    rng = np.random.default_rng(seed)
+    meanings = rng.normal(size=(60, 64))
+    target = [meanings[:20], meanings[20:40].reshape(10, 2, 64).sum(1) / 2**0.5, meanings[40:50], meanings[52:]]
+    sides = (noisy(meanings, rng, 5, noise=0.1), noisy(np.concatenate(target), rng, 5, noise=0.1))
+    encoded: tuple[list[Span], list[Span]] = ([], [])
+    for _ in range(documents.MAX_ROUNDS):
+        partial = []
+        for side, spans in zip(sides, encoded):
+            own = [np.asarray(side.vectors[size - 1])[start] for start, size in spans]
+            sentences = ["x" * 50] * len(side)
+            sentence_vectors = np.asarray(side.vectors[0])
+            span_vectors = np.array(own or sentence_vectors[:0])
+            partial.append(DocumentSide.partly_encoded(sentences, sentence_vectors, spans, span_vectors, 5))
+        wanted = spans_to_encode(*partial, max_size=5)
+        if not any(wanted):
+            break
+        for spans, more in zip(encoded, wanted):
+            assert not {*spans} & {*more}
+            spans += more
+    assert not any(wanted)
+    assert without_scores(align_sides(*partial, max_size=5)) == without_scores(align_sides(*sides, max_size=5))
+    assert 10 <= len(encoded[0]) < 30
+
+
+def test_lines_of_text_and_code_have_similar_ratios() -> None:
+    """A Chinese title was too short for its English one: an ideograph counts as three letters, a command as it is."""
+    lines = ["選擇國家", "apt install", "かな한글", "اختر"]
+    assert DocumentSide.of(lines, np.eye(10), 5).lengths.tolist() == [12, 11, 12, 4]
+
+
+def test_a_pair_between_two_deletions_is_kept() -> None:
+    """Neighboring gaps shared one price, so that the pair between two deletions was unpaired, too."""
+    axes = np.eye(12)
+    source = basis_side(np.concatenate([axes[:2], [0.5 * axes[2] + 0.75**0.5 * axes[9]], axes[3:5]]))
+    target = basis_side(axes[[0, 2, 4]])
+    assert written(align_sides(source, target, max_size=2)) == "0:0 1: 2:1 3: 4:2"
 
 
 def test_documents_with_nothing_in_common_and_empty_ones() -> None:
