@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
+import math
 import os
 import platform
 import shutil
@@ -369,7 +370,9 @@ class Run:
         description = f"{architecture}, {count:,} parameters, {weights}"
         if isinstance(model, SentenceTransformer):
             shape = shape_of(model)
-            description += f"; {shape['pooling'] or 'no'} pooling, at most {shape['max_length']} tokens"
+            description += f"; {shape['pooling'] or 'no'} pooling"
+            if math.isfinite(shape["max_length"] or math.inf):
+                description += f", at most {shape['max_length']} tokens"
         logger.info("model %s: %s", model_name(self.model), description)
 
     def load_checkpoint(self, folder: Path) -> SentenceTransformer:
