@@ -107,8 +107,8 @@ def fit_margins(margins: np.ndarray, cut: float) -> MarginFit | None:
     Example:
         >>> margins = np.random.default_rng(0).normal(1.3, 0.2, size=4000)
         >>> fit = fit_margins(margins, cut=1.2)
-        >>> abs(fit.recall(1.2) - (margins >= 1.2).mean()) < 0.02
-        True
+        >>> round(fit.recall(1.2), 2), round(float((margins >= 1.2).mean()), 2)
+        (0.69, 0.68)
     """
     known = margins[np.isfinite(margins) & (margins >= cut)]
     if len(known) < LEAST_PAIRS or np.ptp(known) == 0:

@@ -84,6 +84,11 @@ def train_static_tokenizer(texts: Iterable[str], *, vocabulary: int = 65_536) ->
 
     Raises:
         ValueError: No text at all.
+
+    Example:
+        >>> tokenizer = train_static_tokenizer(["Der Hund schläft.", "Der Hund bellt."], vocabulary=100)
+        >>> tokenizer.encode("Der Hund").tokens
+        ['▁der', '▁hund']
     """
     check_static_sizes(vocabulary=vocabulary)
     tokenizer = Tokenizer(models.BPE(unk_token=UNKNOWN_TOKEN, fuse_unk=True))
