@@ -113,7 +113,8 @@ class FirstStageOptions:
         recall: Share of the pairs that shall not be lost, as estimated from the static margins of the pairs that were
             mined; more sentences are embedded until it is reached.
         share: Share of the sentences to embed, in place of ``recall``.
-        background: Share of the sentences that are embedded at random, by which scores are what they are among all.
+        background: Share of the sentences that are embedded at random, 20,000 of a text at most, so that scores stay
+            near what they are among all.
         seed: Seed of this choice.
 
     Raises:
@@ -145,4 +146,6 @@ class FirstStageOptions:
             check_number(name, value, least=0)
             if value is not None and value > 1:
                 raise ValueError(f"{name} of the first stage must be a share between 0 and 1: got {value}.")
+        if self.share == 0:
+            raise ValueError("share of the first stage must be above 0: got 0; leave it out, and recall decides.")
         check_number("seed", self.seed, least=0)

@@ -237,8 +237,9 @@ class FirstStage:
             if len(chosen) < self.search.k:
                 chosen = np.sort(np.argsort(-chances, kind="stable")[: self.search.k])
             others = np.setdiff1d(self.drawn[side], chosen)
-            if not len(others):
-                chosen = np.arange(len(chances)) if self.options.background else chosen
+            # A few sentences that no random one stands for: their part of the neighborhoods would be missing.
+            if not len(others) and self.options.background:
+                chosen = np.arange(len(chances))
             self._embed_side(side, np.union1d(chosen, others))
             rows.append(chosen)
             embeddings.append(self._embeddings_of(side, chosen))

@@ -176,6 +176,9 @@ def test_texts_that_are_embedded_have_no_first_stage(
         mine_texts(*texts, tmp_path / "o", model=encoder, first_stage="static")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="recall of the first stage must be a share between 0 and 1: got 98"):
         FirstStageOptions(model=static, recall=98)
+    # It was taken as not given, and 15 % were embedded.
+    with pytest.raises(ValueError, match="share of the first stage must be above 0: got 0"):
+        FirstStageOptions(model=static, share=0.0)
 
 
 def test_a_plan_tells_what_the_first_stage_takes(
