@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from st_xling.data.scored import ScoredPair, inspect_scores, read_scored, warn_of_uncut
-from st_xling.mining.pipeline.work import pair_writer
+from st_xling.mining.pipeline.work import WrittenPair, pair_writer
 from st_xling.utils.text import ParallelTextError
 
 
@@ -61,7 +61,7 @@ def write(
     with pair_writer(stream, format, languages=("de", "en"), margins=margins is not None, threshold=threshold) as add:  # type: ignore[arg-type]
         for row, score in enumerate(scores):
             margin = None if margins is None else margins[row]
-            add(score, ([str(row)], [str(row)]), TEXTS[row % len(TEXTS)], margin)
+            add(WrittenPair(score, ([str(row)], [str(row)]), TEXTS[row % len(TEXTS)], margin))
     content = stream.getvalue()
     if is_packed:
         content = PACK[path.suffix](content)

@@ -34,24 +34,25 @@ WORDS = ("--source-language", "de", "--target-language", "en", "--license", "cc-
 @pytest.fixture(params=["tsv", "jsonl"])
 def scored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A file of ``mine``, written by its writer."""
-    from st_xling.mining.pipeline.work import pair_writer
+    from st_xling.mining.pipeline.work import WrittenPair, pair_writer
 
     path = tmp_path / ("pairs" if request.param == "tsv" else "pairs.jsonl")
     with path.open("wb") as stream, pair_writer(stream, request.param) as write:
         for row, texts in enumerate(PAIRS):
-            write(1.25 - row / 8, ([str(row), "9"], [f"t{row}"]), texts)
+            write(WrittenPair(1.25 - row / 8, ([str(row), "9"], [f"t{row}"]), texts))
     return path
 
 
 @pytest.mark.parametrize("format", ["tsv", "jsonl"])
 def test_pairs_of_documents_keep_their_places(format: Literal["tsv", "jsonl"], tmp_path: Path) -> None:
     """Whoever trains on paragraphs needs to know which pairs are neighbors; the data set had only texts and scores."""
-    from st_xling.mining.pipeline.work import DocumentPlace, pair_writer
+    from st_xling.mining.pipeline.work import DocumentPlace, WrittenPair, pair_writer
 
     path = tmp_path / f"pairs.{format}"
     with path.open("wb") as stream, pair_writer(stream, format, places=True) as write:
         for row, texts in enumerate(PAIRS):
-            write(0.5, ([str(row)], [str(row)]), texts, None, DocumentPlace("a\tb/book.de", 2 * row + 1))
+            place = DocumentPlace("a\tb/book.de", 2 * row + 1)
+            write(WrittenPair(0.5, ([str(row)], [str(row)]), texts, place=place))
     push_dataset(path, "me/pairs", license="mit", **LANGUAGES, dry_run=True, out=tmp_path / "out")
     published = load_dataset("parquet", data_files=str(tmp_path / "out" / "data" / "*.parquet"), split="train")
     assert published["document"][:] == ["a\tb/book.de"] * 3 and published["position"][:] == [1, 3, 5]

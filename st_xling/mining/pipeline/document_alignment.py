@@ -27,7 +27,6 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from st_xling.data.documents import is_document, read_document
 from st_xling.data.pair_page import PairPage
 from st_xling.mining.documents import (
     MAX_ROUNDS,
@@ -53,34 +52,38 @@ from st_xling.mining.pipeline.aligned_pairs import (
     check_merge_to,
     merge_groups,
 )
+from st_xling.mining.pipeline.document_lines import (
+    SIDES,
+    DocumentLines,
+    count_sentences,
+    read_document_lines,
+    sample_sentences,
+    split_documents,
+)
 from st_xling.mining.pipeline.work import (
     REJECTS,
     DocumentPlace,
     Report,
     SideLanguages,
     WritePair,
+    WrittenPair,
     on_default_device,
     open_work,
     pair_writer,
     resolve_format,
     sign_pairs,
 )
-from st_xling.mining.sentences import split_sentences
-from st_xling.mining.text import MiningText, TextWithIds, summarize
+from st_xling.mining.text import summarize
 from st_xling.mining.text_languages import check_text_languages, named_or_found
-from st_xling.utils.identify import main_language
 from st_xling.utils.io import atomic_writer, write_atomic
-from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.options import AlignmentFormat, check_choice, check_number, helpful_arguments
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, work_path
 from st_xling.utils.signature import name_of
 from st_xling.utils.terminal import progress_bar
-from st_xling.utils.text import ParallelTextError, is_blank
 
 logger = logging.getLogger(__name__)
 
-_SIDES = ("source", "target")
 _PAIRS_FILE = "pairs"
 _PAGE_FILE = "page.html"
 # A language at the end of a file's name, which is not part of the name that two documents share.
@@ -107,32 +110,9 @@ class DocumentReport(Report):
 
     def lines(self) -> list[str]:
         """Describe the metrics, one a line."""
-        sides = ", ".join(f"{self.rows[side]:,} {side} sentences ({self.unpaired[side]:,} unpaired)" for side in _SIDES)
+        sides = ", ".join(f"{self.rows[side]:,} {side} sentences ({self.unpaired[side]:,} unpaired)" for side in SIDES)
         below = f", {self.below:,} below the minimum score" if self.below else ""
         return [f"{sides}: {self.groups:,} groups{below}", *super().lines()]
-
-
-class _Document(NamedTuple):
-    """A document of one side.
-
-    Attributes:
-        file: Its file.
-        sha256: Hash of its lines.
-        lines: Its lines, or its sentences if they are split, without white space at the ends; blank ones are empty.
-        ids: Ids of its lines, such as the times of subtitles; none for their numbers.
-        has_paragraphs: Whether the lines are paragraphs, which are to be split.
-    """
-
-    file: str
-    sha256: str
-    lines: list[str]
-    ids: tuple[str, ...] = ()
-    has_paragraphs: bool = False
-
-    @property
-    def texts(self) -> list[str]:
-        """Lines that are not blank."""
-        return list(filter(None, self.lines))
 
 
 def pair_documents(source_dir: str | Path, target_dir: str | Path) -> tuple[list[tuple[str, str]], list[str]]:
@@ -251,12 +231,12 @@ def align_texts(
     filters = filters or FilterOptions()
     named_languages = (filters.source_language, filters.target_language)
     sides = {
-        "source": [_read_document(str(source_file)) for source_file, _ in documents],
-        "target": [_read_document(str(target_file)) for _, target_file in documents],
+        "source": [read_document_lines(str(source_file)) for source_file, _ in documents],
+        "target": [read_document_lines(str(target_file)) for _, target_file in documents],
     }
     task: dict[str, Any] = {"command": "align-documents", "max_size": max_size}
-    has_split = _split_documents(sides, named_languages, every_text=split, task=task)
-    samples = (_sample(sides["source"]), _sample(sides["target"]))
+    has_split = split_documents(sides, named_languages, every_text=split, task=task)
+    samples = (sample_sentences(sides["source"]), sample_sentences(sides["target"]))
     check_text_languages(filters, *samples)
     written_languages: SideLanguages = named_languages
     if format == "tmx":
@@ -315,7 +295,7 @@ def align_texts(
 
 
 def _report(
-    sides: Mapping[str, Sequence[_Document]],
+    sides: Mapping[str, Sequence[DocumentLines]],
     counts: _Counts,
     rejected: dict[str, int],
     languages: SideLanguages,
@@ -330,7 +310,7 @@ def _report(
         languages: Languages of source and target.
         signature: Signature of the run.
     """
-    rows = {side: _count_sentences(side_documents) for side, side_documents in sides.items()}
+    rows = {side: count_sentences(side_documents) for side, side_documents in sides.items()}
     return DocumentReport(
         documents=len(sides["source"]),
         rows=rows,
@@ -393,7 +373,7 @@ class _AlignedDocument(NamedTuple):
 
 def _check_documents(
     aligned: Iterable[Sequence[SentenceGroup]],
-    sides: Mapping[str, Sequence[_Document]],
+    sides: Mapping[str, Sequence[DocumentLines]],
     min_score: float | None,
     merge_to: int | None,
     filters: PairFilters,
@@ -422,7 +402,7 @@ def _check_documents(
         yield _AlignedDocument(name, texts, checked, written)
 
 
-def _document_names(documents: Sequence[_Document]) -> list[str]:
+def _document_names(documents: Sequence[DocumentLines]) -> list[str]:
     """Return the names of documents: of one its file name, of several their paths below the folder of all."""
     files = [document.file for document in documents]
     if len(files) == 1:
@@ -481,71 +461,14 @@ def _write_pairs(documents: Iterable[_AlignedDocument], write: WritePair, page: 
             if group.problem is None:
                 texts = document.texts
                 place = DocumentPlace(document.name, position)
-                write(group.score, texts.ids(group), texts.texts(group), None, place)
+                write(WrittenPair(group.score, texts.ids(group), texts.texts(group), place=place))
                 counts.pairs += 1
         if page is not None:
             page.add(document.name, map(document.texts.page_group, document.written))
     return counts
 
 
-def _read_document(path: str) -> _Document:
-    if is_document(path):
-        document = read_document(path)
-        sha256 = summarize(document.texts).sha256
-        if document.times:
-            return _Document(path, sha256, document.texts, ids=document.times)
-        paragraphs = "\n\n".join(document.texts).split("\n")
-        return _Document(path, sha256, paragraphs, has_paragraphs=True)
-    text = MiningText(path)
-    try:
-        sha256 = text.validate().sha256
-    except TextWithIds as error:
-        raise ParallelTextError(f"{error.fact}; take the sentences alone: cut -f2-.") from None
-    return _Document(path, sha256, ["" if is_blank(line) else line.strip() for line in text])
-
-
-def _split_documents(
-    sides: dict[str, list[_Document]], named_languages: SideLanguages, *, every_text: bool, task: dict[str, Any]
-) -> bool:
-    """Split paragraphs into sentences; returns whether there were any.
-
-    Args:
-        sides: The documents, by side, of which those with paragraphs are replaced.
-        named_languages: Languages of source and target, by whose rules they are split; otherwise they are identified.
-        every_text: Whether the lines of text files are paragraphs, too; subtitles stay as they are.
-        task: What the work depends on, to which the languages are added.
-    """
-    split_languages: dict[str, str] = {}
-    for side, named_language in zip(_SIDES, named_languages):
-        are_split = [document.has_paragraphs or (every_text and not document.ids) for document in sides[side]]
-        if not any(are_split):
-            continue
-        language = named_language or main_language(_sample(sides[side]))
-        rules = None if language == UNKNOWN else language
-        for number, document in enumerate(sides[side]):
-            if are_split[number]:
-                sentences = split_sentences("\n".join(document.lines), rules)
-                sides[side][number] = document._replace(lines=sentences)
-        split_languages[side] = language
-    if split_languages:
-        task["split"] = split_languages
-    return bool(split_languages)
-
-
-def _sample(documents: Sequence[_Document]) -> list[str]:
-    """Return the first sentences of the first documents."""
-    sentences: list[str] = []
-    for document in documents[:200]:
-        sentences += document.texts[:200]
-    return sentences
-
-
-def _count_sentences(documents: Sequence[_Document]) -> int:
-    """Return the number of sentences, without blank lines."""
-    return sum(len(document.texts) for document in documents)
-
-
-def _name(documents: Sequence[_Document]) -> str:
+def _name(documents: Sequence[DocumentLines]) -> str:
     """Return the name of the documents of a side in the signature."""
     first = Path(documents[0].file).name
     return first if len(documents) == 1 else f"{first}+{len(documents) - 1}"
@@ -558,7 +481,7 @@ class _EncodedDocuments:
     """
 
     def __init__(
-        self, documents: Sequence[_Document], encoder: Encoder, folder: Path, max_size: int, *, progress: bool
+        self, documents: Sequence[DocumentLines], encoder: Encoder, folder: Path, max_size: int, *, progress: bool
     ) -> None:
         self._documents = documents
         self._encoder = encoder

@@ -15,13 +15,17 @@ from st_xling.mining.document_pairing import LEAD, pair_by_sentences
 from st_xling.mining.encoding import Encoder
 from st_xling.mining.filters import FilterOptions, identify_languages
 from st_xling.mining.options import EncodingOptions
-from st_xling.mining.pipeline.document_alignment import _Document, _read_document, _sample, _split_documents
+from st_xling.mining.pipeline.document_lines import (
+    SIDES,
+    DocumentLines,
+    read_document_lines,
+    sample_sentences,
+    split_documents,
+)
 from st_xling.mining.pipeline.work import on_default_device
 from st_xling.mining.text import summarize
 from st_xling.utils.options import check_number, helpful_arguments
 from st_xling.utils.resumable import work_folder
-
-_SIDES = ("source", "target")
 
 
 class MatchedDocuments(NamedTuple):
@@ -116,18 +120,18 @@ def match_documents(
     filters = filters or FilterOptions()
     named_languages = (filters.source_language, filters.target_language)
     sides = {
-        "source": [_read_document(str(file)) for file in sources],
-        "target": [_read_document(str(file)) for file in targets],
+        "source": [read_document_lines(str(file)) for file in sources],
+        "target": [read_document_lines(str(file)) for file in targets],
     }
     task: dict[str, Any] = {"command": "match-documents"}
-    _split_documents(sides, named_languages, every_text=split, task=task)
-    samples = (_sample(sides["source"]), _sample(sides["target"]))
-    for side, sample, files in zip(_SIDES, samples, (sources, targets)):
+    split_documents(sides, named_languages, every_text=split, task=task)
+    samples = (sample_sentences(sides["source"]), sample_sentences(sides["target"]))
+    for side, sample, files in zip(SIDES, samples, (sources, targets)):
         if not sample:
             raise ValueError(f"expected {side} documents with text: got {len(files):,} blank ones.")
     filters = identify_languages(filters, *samples)
     encoder = Encoder(model, on_default_device(encoding))
-    encoders = encoder.in_languages(dict(zip(_SIDES, (filters.source_language, filters.target_language))))
+    encoders = encoder.in_languages(dict(zip(SIDES, (filters.source_language, filters.target_language))))
     for side, documents in sides.items():
         task[f"{side} text"] = summarize(document.sha256 for document in documents).sha256
         task |= {f"{side} {key}": value for key, value in encoders[side].settings.items()}
@@ -155,7 +159,7 @@ def match_documents(
 class _SentenceVectors(Sequence[np.ndarray]):
     """Vectors of the sentences of each document of a side, in a store."""
 
-    def __init__(self, documents: Sequence[_Document], encoder: Encoder, folder: Path, *, progress: bool) -> None:
+    def __init__(self, documents: Sequence[DocumentLines], encoder: Encoder, folder: Path, *, progress: bool) -> None:
         self._documents = documents
         # Row at which each document begins, and the number of all rows.
         self._starts = [0, *accumulate(len(document.texts) for document in documents)]
@@ -175,7 +179,7 @@ class _SentenceVectors(Sequence[np.ndarray]):
 class _Sentences:
     """All sentences of some documents, which can be iterated over more than once."""
 
-    def __init__(self, documents: Sequence[_Document]) -> None:
+    def __init__(self, documents: Sequence[DocumentLines]) -> None:
         self._documents = documents
 
     def __iter__(self) -> Iterator[str]:

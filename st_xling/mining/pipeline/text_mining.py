@@ -45,6 +45,7 @@ from st_xling.mining.pipeline.work import (
     REJECTS,
     Report,
     SideLanguages,
+    WrittenPair,
     embed_distinct,
     neighbor_search,
     on_default_device,
@@ -701,7 +702,7 @@ class _MiningRun:
                 score, source_index, target_index = self.pairs[row]
                 margin = None if self.margins is None else float(self.margins[row])
                 ids = self.texts.ids(source_index, target_index)
-                write(score, ids, self.texts.pair(source_index, target_index), margin)
+                write(WrittenPair(score, ids, self.texts.pair(source_index, target_index), margin))
 
     def report(self, languages: SideLanguages) -> MiningReport:
         """Return the metrics of the run.

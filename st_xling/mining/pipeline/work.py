@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
@@ -254,21 +254,26 @@ class DocumentPlace(NamedTuple):
     position: int
 
 
-class WritePair(Protocol):
-    """Writes a pair: its score, ids and texts of both sides.
+class WrittenPair(NamedTuple):
+    """A pair as it is written.
 
-    The margin is for scores of a cross-encoder, and the place for pairs of documents.
+    Attributes:
+        score: Its score.
+        ids: Ids of the source and of the target.
+        texts: Texts of the source and of the target.
+        margin: Margin score, of a pair whose score is that of a cross-encoder.
+        place: Place in its document, of a pair of documents.
     """
 
-    def __call__(
-        self,
-        score: float,
-        ids: SidesIds,
-        texts: tuple[str, str],
-        margin: float | None = None,
-        place: DocumentPlace | None = None,
-        /,
-    ) -> None: ...
+    score: float
+    ids: SidesIds
+    texts: tuple[str, str]
+    margin: float | None = None
+    place: DocumentPlace | None = None
+
+
+#: Writes a pair, see :func:`pair_writer`.
+WritePair = Callable[[WrittenPair], None]
 
 
 @contextmanager
@@ -306,15 +311,8 @@ def pair_writer(
     def write_line(text: str) -> None:
         stream.write(text.encode("utf-8") + b"\n")
 
-    def write(
-        score: float,
-        ids: SidesIds,
-        texts: tuple[str, str],
-        margin: float | None = None,
-        place: DocumentPlace | None = None,
-        /,
-    ) -> None:
-        write_line(lines.pair(score, ids, texts, margin, place))
+    def write(pair: WrittenPair) -> None:
+        write_line(lines.pair(pair))
 
     for line in lines.header():
         write_line(line)
@@ -342,14 +340,7 @@ class _PairLines:
     def header(self) -> list[str]:
         return []
 
-    def pair(
-        self,
-        score: float,
-        ids: SidesIds,
-        texts: tuple[str, str],
-        margin: float | None,
-        place: DocumentPlace | None,
-    ) -> str:
+    def pair(self, pair: WrittenPair) -> str:
         raise NotImplementedError
 
     def footer(self) -> list[str]:
@@ -367,51 +358,37 @@ class _TsvLines(_PairLines):
             names.append(THRESHOLD)
         return ["\t".join(names)]
 
-    def pair(
-        self,
-        score: float,
-        ids: SidesIds,
-        texts: tuple[str, str],
-        margin: float | None,
-        place: DocumentPlace | None,
-    ) -> str:
-        for name in chain.from_iterable(ids):
+    def pair(self, pair: WrittenPair) -> str:
+        for name in chain.from_iterable(pair.ids):
             if "," in name:
                 raise ValueError(
                     f"ids must have no commas, which join ids in TSV: got {name!r}; write JSON lines (--format jsonl)."
                 )
-        cells = [repr(score), *map(",".join, ids), *texts]
-        if margin is not None:
-            cells.append(repr(margin))
-        if place is not None:
-            cells += map(str, place)
+        cells = [repr(pair.score), *map(",".join, pair.ids), *pair.texts]
+        if pair.margin is not None:
+            cells.append(repr(pair.margin))
+        if pair.place is not None:
+            cells += map(str, pair.place)
         if self.threshold is not None:
             cells.append(repr(self.threshold))
         return tsv_line(cells)
 
 
 class _JsonLines(_PairLines):
-    def pair(
-        self,
-        score: float,
-        ids: SidesIds,
-        texts: tuple[str, str],
-        margin: float | None,
-        place: DocumentPlace | None,
-    ) -> str:
-        source_ids, target_ids = ids
-        source, target = texts
+    def pair(self, pair: WrittenPair) -> str:
+        source_ids, target_ids = pair.ids
+        source, target = pair.texts
         record: dict[str, Any] = {
-            "score": score if math.isfinite(score) else None,
+            "score": pair.score if math.isfinite(pair.score) else None,
             "source_ids": source_ids,
             "target_ids": target_ids,
             "source": source,
             "target": target,
         }
-        if margin is not None:
-            record["margin"] = margin
-        if place is not None:
-            record |= zip(DOCUMENT_COLUMNS, place)
+        if pair.margin is not None:
+            record["margin"] = pair.margin
+        if pair.place is not None:
+            record |= zip(DOCUMENT_COLUMNS, pair.place)
         if self.threshold is not None:
             record["threshold"] = None if math.isnan(self.threshold) else self.threshold
         return json.dumps(record, ensure_ascii=False)
@@ -429,20 +406,13 @@ class _TmxLines(_PairLines):
             lines.append(f'<prop type="{THRESHOLD}">{self.threshold!r}</prop>')
         return [*lines, "</header>\n<body>"]
 
-    def pair(
-        self,
-        score: float,
-        ids: SidesIds,
-        texts: tuple[str, str],
-        margin: float | None,
-        place: DocumentPlace | None,
-    ) -> str:
-        properties = f'<prop type="score">{score!r}</prop>'
-        if place is not None:
-            for name, value in zip(DOCUMENT_COLUMNS, place):
+    def pair(self, pair: WrittenPair) -> str:
+        properties = f'<prop type="score">{pair.score!r}</prop>'
+        if pair.place is not None:
+            for name, value in zip(DOCUMENT_COLUMNS, pair.place):
                 properties += f'<prop type="{name}">{escape(_NOT_XML.sub("", str(value)))}</prop>'
         variants = ""
-        for language, text in zip(self.languages, texts):
+        for language, text in zip(self.languages, pair.texts):
             segment = escape(_NOT_XML.sub("", text))
             variants += f"<tuv xml:lang={quoteattr(str(language))}><seg>{segment}</seg></tuv>"
         return f"<tu>{properties}{variants}</tu>"
@@ -482,5 +452,6 @@ def write_checked(
     scored = np.flatnonzero(np.isfinite(scores))
     allowed[scored] = filters.allowed(MinedPairs(scores[scored], scored, scored), sources, targets, on_reject)
     for row in np.flatnonzero(allowed).tolist():
-        write(float(scores[row]), (source_ids[row], target_ids[row]), (sources[row], targets[row]))
+        ids_of_row = (source_ids[row], target_ids[row])
+        write(WrittenPair(float(scores[row]), ids_of_row, (sources[row], targets[row])))
     return int(allowed.sum())
