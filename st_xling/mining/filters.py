@@ -27,7 +27,13 @@ from rapidfuzz.distance import Indel
 
 from st_xling.mining.mined_pairs import MinedPairs
 from st_xling.mining.numbers import REMEMBERED, contradiction
-from st_xling.utils.identifiable import identifiable_part, identifiers, ordinary_part, without_identifiers
+from st_xling.utils.identifiable import (
+    identifiable_part,
+    identifiers,
+    ordinary_part,
+    without_identifiers,
+    words_and_names,
+)
 from st_xling.utils.identify import NO_LANGUAGE, LanguageUnknown, expected_labels, expected_odds, main_language
 from st_xling.utils.languages import UNKNOWN, check_language_code
 
@@ -64,6 +70,7 @@ _FIRST_DENSE = re.compile("[\u1100-\u11ff\u2e80-\U0003ffff]")
 
 _LETTER = re.compile(r"[^\W\d_]")
 _WORD = re.compile(r"\w+")
+_INNER_HYPHEN = re.compile(r"(?<=\w)[-\u2010\u2011](?=\w)")
 _NOT_LATIN = re.compile(r"[^\W\d_a-zA-Z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff]")
 # Thai, Lao, Burmese, Khmer, Chinese and Japanese.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff]")
@@ -85,14 +92,16 @@ def copy(sources: Sequence[str], targets: Sequence[str], limit: float) -> list[f
     - Only one side has letters of another script than Latin: "execve() и EAGAIN", "execve() and EAGAIN".
     - What is left of both without the identifiers that they share, such as ``F_GETFL`` or ``wait(2)``, is not similar:
       "F_GETFL (seit Linux 2.6)", "F_GETFL (since Linux 2.6)".
-    - They have no word in common: "Portabilité", "Portability".
-    - They are equal numbers, written in another way: "6.", "(6)".
+    - Of the words of either side, three or a third are not on the other: "Portabilité", "Portability";
+      "Hardware-Kompatibilität", "Hardware Compatibility".
+    - They are the same words, but with hyphens on one side: "Version-2-Format", "Version 2 format".
+    - They are equal numbers or identifiers, with other punctuation: "6.", "(6)"; "fwide() :", "fwide():".
 
     Args:
         sources: Source text of each pair.
         targets: Target text of each pair.
-        limit: Lowest similarity that is rejected, in [0, 1]. At 0.85, 7 of 13,482 true pairs of fifteen languages with
-            English are rejected, and 10 of 1,501 of technical documents (``python -m tests.benchmarks.filters``).
+        limit: Lowest similarity that is rejected, in [0, 1]. At 0.85, 3 of 13,482 true pairs of fifteen languages with
+            English are rejected, and 2 of 1,501 of technical documents (``python -m tests.benchmarks.filters``).
             Raise it for dialects.
     Source:
         rapidfuzz, ``Indel.normalized_similarity``.
@@ -115,13 +124,13 @@ def copy(sources: Sequence[str], targets: Sequence[str], limit: float) -> list[f
 
 def _is_translated(source: str, target: str, limit: float) -> bool:
     """Return whether two similar texts differ as translations do, see :func:`copy`."""
-    has_letters = _LETTER.search(source + target) is not None
     if letter_key(source) == letter_key(target):
-        return not has_letters and letter_key(source) != "" and source.strip() != target.strip()
+        return source.strip() != target.strip() and _is_rewritten(source, target)
     if bool(_NOT_LATIN.search(source)) != bool(_NOT_LATIN.search(target)):
         return True
     source_text, target_text = _without_shared_identifiers(source, target)
     is_similar = Indel.normalized_similarity(letter_key(source_text), letter_key(target_text)) >= limit
+    has_letters = _LETTER.search(source + target) is not None
     # Scripts without spaces have no words to compare.
     if not has_letters or _UNSPACED.search(source + target):
         return not is_similar
@@ -130,7 +139,26 @@ def _is_translated(source: str, target: str, limit: float) -> bool:
     # A translation replaces words on both sides; a copy may have some more.
     if source_words <= target_words or target_words <= source_words:
         return False
-    return not is_similar or source_words.isdisjoint(target_words)
+    return not is_similar or (_are_many(source_words, target_words) and _are_many(target_words, source_words))
+
+
+def _is_rewritten(source: str, target: str) -> bool:
+    """Return whether two texts of the same letters and digits, in that order, differ as translations do."""
+    if not letter_key(source):
+        return False
+    names = identifiers(source)
+    if not _LETTER.search(without_identifiers(source, names)):
+        # Numbers and identifiers alone, with other punctuation.
+        return True
+    # A language that joins words by hyphens, and one that does not.
+    return len(_INNER_HYPHEN.findall(source)) != len(_INNER_HYPHEN.findall(target))
+
+
+def _are_many(words: set[str], other_words: set[str]) -> bool:
+    """Return whether many words of a text are not in another one: three, or a third of its words."""
+    replaced = sum(_LETTER.search(word) is not None for word in words - other_words)
+    all_words = sum(_LETTER.search(word) is not None for word in words)
+    return replaced > 0 and (replaced >= 3 or 3 * replaced >= all_words)
 
 
 def _without_shared_identifiers(source: str, target: str) -> tuple[str, str]:
@@ -224,10 +252,10 @@ class Filter(NamedTuple):
         limit: The default limit; ``None`` for a filter without a limit.
         least: The lowest possible limit.
         most: The highest possible limit.
-        frees: Returns for a rejected pair, given its source and target text, whether both remain free for other
-            partners, where pairs are chosen among candidates; ``None``: never. A sentence in a wrong language is
-            nobody's partner, and its best match, perhaps its copy, needs another one. Otherwise a sentence whose best
-            match is rejected has found its partner, and gets no wrong one.
+        frees: Returns for a rejected pair, given its source and target text, whether its sentences remain free for
+            other partners, where pairs are chosen among candidates; ``None``: never. A sentence in a wrong language is
+            nobody's partner (see :meth:`PairFilters.spent`), and its best match, perhaps its copy, needs another one.
+            Otherwise a sentence whose best match is rejected has found its partner, and gets no wrong one.
     """
 
     check: Callable[..., list[Any]]
@@ -238,10 +266,9 @@ class Filter(NamedTuple):
 
 
 def _is_sentence(source: str, target: str) -> bool:
-    """Return whether a copied text has three ordinary words, so that one side is a sentence left untranslated."""
-    text = without_identifiers(source, identifiers(source))
+    """Return whether a copied text has three words, so that one side is a sentence left untranslated."""
     words = 0.0
-    for word in _WORD.findall(text):
+    for word in _WORD.findall(words_and_names(source)):
         if _LETTER.search(word):
             # A word has three characters or so in a script without spaces.
             words += len(word) / 3 if _UNSPACED.search(word) else 1.0
@@ -436,6 +463,12 @@ class RejectedPair(NamedTuple):
         return json.dumps(record, ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n"
 
 
+def _is_rather_in(language: str, other: str, text: str) -> bool:
+    """Return whether a text is more likely in a language than in another one."""
+    part = words_and_names(text)
+    return part.strip() != "" and expected_odds(part, language)[1] > expected_odds(part, other)[1]
+
+
 def _checked_language(code: str | None) -> str | None:
     """Return the code of a language; ``None``, with a warning, if py3langid does not know it."""
     if code is None:
@@ -492,7 +525,8 @@ class PairFilters:
             sources: Source sentences by row.
             targets: Target sentences by row.
             on_reject: Called with each rejected pair, in order.
-            freeing: Reject only pairs whose sentences remain free for other partners, see :attr:`Filter.frees`.
+            freeing: Reject only pairs whose sentences remain free for other partners: those that the first filter that
+                rejects them frees, see :attr:`Filter.frees`.
         """
         allowed = np.ones(len(pairs), dtype=bool)
         limits = self.limits
@@ -502,21 +536,46 @@ class PairFilters:
             return allowed
         texts = [(sources[source], targets[target]) for _, source, target in pairs]
         rejected = dict[int, RejectedPair]()
+        undecided = list(range(len(pairs)))
         for reason, limit in limits.items():
-            rows = np.flatnonzero(allowed).tolist()
-            if not rows:
+            if not undecided:
                 break
-            values = self._measured_values(reason, limit, [texts[row] for row in rows])
+            values = self._measured_values(reason, limit, [texts[row] for row in undecided])
             frees = FILTERS[reason].frees if freeing else None
-            for row, value in zip(rows, values):
+            for row, value in zip(undecided, values):
                 if value is not None and (frees is None or frees(*texts[row])):
-                    rejected[row] = RejectedPair(reason, value, *pairs[row], *texts[row])
+                    score, source_index, target_index = pairs[row]
+                    rejected[row] = RejectedPair(reason, value, score, source_index, target_index, *texts[row])
                     self.rejected[reason] += 1
                     allowed[row] = False
+            undecided = [row for row, value in zip(undecided, values) if value is None]
         if on_reject is not None:
             for row in sorted(rejected):
                 on_reject(rejected[row])
         return allowed
+
+    def spent(self, pairs: MinedPairs, sources: Sequence[str], targets: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Return of which pairs the source, and of which the target, was left untranslated: it is nobody's partner.
+
+        Such a sentence is more likely in the language of the other side. Without the language filter, or if a language
+        is unknown, none is found.
+
+        Args:
+            pairs: Rejected pairs that free their sentences, see :attr:`Filter.frees`.
+            sources: Source sentences by row.
+            targets: Target sentences by row.
+
+        Returns:
+            bool, *shapes* ``(pairs,)``
+        """
+        source_is_spent = np.zeros(len(pairs), dtype=bool)
+        target_is_spent = np.zeros(len(pairs), dtype=bool)
+        source_language, target_language = self._languages
+        if source_language is not None and target_language is not None:
+            for number, (_, source, target) in enumerate(pairs):
+                source_is_spent[number] = _is_rather_in(target_language, source_language, sources[source])
+                target_is_spent[number] = _is_rather_in(source_language, target_language, targets[target])
+        return source_is_spent, target_is_spent
 
     def _measured_values(self, reason: str, limit: float | None, texts: Sequence[tuple[str, str]]) -> list[Any]:
         """Return for each pair of texts the value by which a filter rejects it, or ``None``."""

@@ -80,6 +80,9 @@ class MinedPairs:
 #: Returns whether each pair is allowed. *Shape of the result:* ``(pairs,)``, bool
 Allow = Callable[[MinedPairs], np.ndarray]
 
+#: Returns of which pairs the source, and of which the target, is nobody's partner. *Shapes:* ``(pairs,)``, bool
+Spent = Callable[[MinedPairs], tuple[np.ndarray, np.ndarray]]
+
 
 @helpful_arguments
 def mine(
@@ -232,6 +235,7 @@ def best_pairs(
     backward: Neighbors,
     *,
     allow: Allow | None = None,
+    spent: Spent | None = None,
     keep: Allow | None = None,
     margin: Margin = "ratio",
     retrieval: Retrieval = "max",
@@ -253,7 +257,10 @@ def best_pairs(
         backward: Target → source.
         allow: Called once for each pair that is looked at, some thousands at a time; its answer may depend on nothing
             but the pair. By default all are allowed.
-        keep: The same for the chosen pairs, each once; their sentences get no other partner. By default all are kept.
+        spent: Called for the pairs that are not allowed; returns which of their sources, and which of their targets,
+            are nobody's partner, such as a sentence left untranslated. By default both sentences remain free.
+        keep: The same as ``allow`` for the chosen pairs, each once; their sentences get no other partner. By default
+            all are kept.
         margin: As for :func:`mine`.
         retrieval: As for :func:`mine`.
         threshold: Keep pairs that score at least this; all by default.
@@ -264,28 +271,25 @@ def best_pairs(
     check_number("threshold", threshold, allow_infinity=True)
     allow = allow or (lambda pairs: np.ones(len(pairs), dtype=bool))
     least = -np.inf if threshold is None else threshold
-    (source_scores, source_best, source_is_next), (target_scores, target_best, target_is_next) = _best_both_ways(
-        forward, backward, allow, margin, retrieval, least
-    )
-    sources = np.flatnonzero(source_best >= 0)
-    targets = np.flatnonzero(target_best >= 0)
+    source_best, target_best = _best_both_ways(forward, backward, allow, spent, margin, retrieval, least)
+    sources = np.flatnonzero(source_best.indices >= 0)
+    targets = np.flatnonzero(target_best.indices >= 0)
     if retrieval in ("intersect", "max"):
         # A pair found from both sides has the same score twice: the cosine is shared and the two means commute.
-        mutual = source_best[target_best[targets]] == targets
+        mutual = source_best.indices[target_best.indices[targets]] == targets
         if retrieval == "intersect":
             sources = sources[:0]
             targets = targets[mutual]
         else:
-            targets = targets[~mutual & ~target_is_next[targets]]
-            source_is_mutual = target_best[source_best[sources]] == sources
-            sources = sources[source_is_mutual | ~source_is_next[sources]]
+            targets = targets[~mutual & ~target_best.is_next[targets]]
+            source_is_mutual = target_best.indices[source_best.indices[sources]] == sources
+            sources = sources[source_is_mutual | ~source_best.is_next[sources]]
     pairs = MinedPairs(
-        np.concatenate([source_scores[sources], target_scores[targets]]),
-        np.concatenate([sources, target_best[targets]]),
-        np.concatenate([source_best[sources], targets]),
+        np.concatenate([source_best.scores[sources], target_best.scores[targets]]),
+        np.concatenate([sources, target_best.indices[targets]]),
+        np.concatenate([source_best.indices[sources], targets]),
     )
-    # Tens of bytes a sentence.
-    del source_scores, source_best, source_is_next, target_scores, target_best, target_is_next, sources, targets
+    del source_best, target_best, sources, targets  # tens of bytes a sentence
     order = np.lexsort((pairs.target_indices, pairs.source_indices, -pairs.scores))
     if retrieval == "max":
         order = order[_one_to_one(pairs, order)]
@@ -297,68 +301,140 @@ def best_pairs(
     return pairs.select(np.concatenate(kept)) if kept else pairs
 
 
+class _Verdicts:
+    """Answers about pairs that are looked at, so that no pair is asked about twice.
+
+    Args:
+        allow: As for :func:`best_pairs`.
+        spent: As for :func:`best_pairs`.
+        sources: Number of sources.
+        targets: Number of targets.
+    """
+
+    def __init__(self, allow: Allow, spent: Spent | None, sources: int, targets: int) -> None:
+        self._allow = allow
+        self._spent = spent
+        self._targets = targets
+        self._forbidden = np.array([np.iinfo(np.int64).max])  # pairs as numbers, sorted, and one above all
+        self._newly_forbidden: list[np.ndarray] = []
+        # What was known when the search of a side began: what is found meanwhile depends on the order of its rows.
+        self.spent_sources = np.zeros(sources, dtype=bool)
+        self.spent_targets = np.zeros(targets, dtype=bool)
+        self._newly_spent: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def ask(self, pairs: MinedPairs, is_allowed: np.ndarray) -> np.ndarray:
+        """Return which pairs are allowed.
+
+        Args:
+            pairs: The pairs.
+            is_allowed: Which of them are known to be allowed.
+        """
+        numbers = pairs.source_indices * self._targets + pairs.target_indices
+        is_forbidden = self._forbidden[np.searchsorted(self._forbidden, numbers)] == numbers
+        is_forbidden |= self.spent_sources[pairs.source_indices] | self.spent_targets[pairs.target_indices]
+        allowed = ~is_forbidden
+        undecided = np.flatnonzero(allowed & ~is_allowed)
+        if len(undecided):
+            asked = pairs.select(undecided)
+            allowed[undecided] = self._allow(asked)
+            forbidden = asked.select(~allowed[undecided])
+            self._newly_forbidden.append(numbers[undecided][~allowed[undecided]])
+            if self._spent is not None and len(forbidden):
+                source_is_spent, target_is_spent = self._spent(forbidden)
+                spent = (forbidden.source_indices[source_is_spent], forbidden.target_indices[target_is_spent])
+                self._newly_spent.append(spent)
+        return allowed
+
+    def remember(self) -> None:
+        """Use from now on what was found since the last call."""
+        self._forbidden = np.sort(np.concatenate([self._forbidden, *self._newly_forbidden]))
+        self._newly_forbidden = []
+        for sources, targets in self._newly_spent:
+            self.spent_sources[sources] = True
+            self.spent_targets[targets] = True
+        self._newly_spent = []
+
+
+@dataclass(eq=False)
+class _Best:
+    """The best allowed neighbor of each row of a side.
+
+    Attributes:
+        scores: Its score, undefined where there is none. *Shape:* ``(rows,)``
+        indices: Its index, -1 for none. *Shape:* ``(rows,)``
+        is_next: Whether a better one was forbidden. *Shape:* ``(rows,)``
+    """
+
+    scores: np.ndarray
+    indices: np.ndarray
+    is_next: np.ndarray
+
+    @classmethod
+    def none(cls, rows: int) -> _Best:
+        """Return that no row has a neighbor."""
+        return cls(np.empty(rows), np.full(rows, -1), np.zeros(rows, dtype=bool))
+
+
 def _best_both_ways(
-    forward: Neighbors, backward: Neighbors, allow: Allow, margin: Margin, retrieval: Retrieval, least: float
-) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    forward: Neighbors,
+    backward: Neighbors,
+    allow: Allow,
+    spent: Spent | None,
+    margin: Margin,
+    retrieval: Retrieval,
+    least: float,
+) -> tuple[_Best, _Best]:
     """Find the best allowed neighbors of the sources, and of the targets; none if the retrieval does not start there.
 
-    See :func:`_best_allowed` for what is returned of either side.
-
-    No pair is asked about twice: those that the sources were forbidden are remembered, and the one of each source that
-    was allowed.
+    A row whose best neighbor turns out to be spent, by a pair that was looked at later, continues with the next ones.
     """
-    targets = len(backward.indices)
-    source_scores = np.empty(len(forward.indices))
-    source_best = np.full(len(forward.indices), -1)
-    target_scores = np.empty(len(backward.indices))
-    target_best = np.full(len(backward.indices), -1)
-    source_is_next = np.zeros(len(source_best), dtype=bool)
-    target_is_next = np.zeros(len(target_best), dtype=bool)
-    forbidden = [np.array([np.iinfo(np.int64).max])]  # pairs as numbers, and one above all
+    source_best = _Best.none(len(forward.indices))
+    target_best = _Best.none(len(backward.indices))
+    verdicts = _Verdicts(allow, spent, len(source_best.indices), len(target_best.indices))
 
-    def numbers(pairs: MinedPairs) -> np.ndarray:
-        return pairs.source_indices * targets + pairs.target_indices
+    def ask_from_source(pairs: MinedPairs) -> np.ndarray:
+        return verdicts.ask(pairs, target_best.indices[pairs.target_indices] == pairs.source_indices)
 
-    def allow_from_source(pairs: MinedPairs) -> np.ndarray:
-        allowed = allow(pairs)
-        forbidden.append(numbers(pairs)[~allowed])
-        return allowed
-
-    def allow_from_target(pairs: MinedPairs) -> np.ndarray:
+    def ask_from_target(pairs: MinedPairs) -> np.ndarray:
         pairs = MinedPairs(pairs.scores, pairs.target_indices, pairs.source_indices)
-        allowed = source_best[pairs.source_indices] == pairs.target_indices
-        is_forbidden = all_forbidden[np.searchsorted(all_forbidden, numbers(pairs))] == numbers(pairs)
-        undecided = np.flatnonzero(~allowed & ~is_forbidden)
-        if len(undecided):
-            allowed[undecided] = allow(pairs.select(undecided))
-        return allowed
+        return verdicts.ask(pairs, source_best.indices[pairs.source_indices] == pairs.target_indices)
 
-    if retrieval != "backward":
-        source_scores, source_best, source_is_next = _best_allowed(
-            forward, backward.means, margin, least, allow_from_source
-        )
-    if retrieval != "forward":
-        all_forbidden = np.sort(np.concatenate(forbidden))
-        target_scores, target_best, target_is_next = _best_allowed(
-            backward, forward.means, margin, least, allow_from_target
-        )
-    return [(source_scores, source_best, source_is_next), (target_scores, target_best, target_is_next)]
+    source_rows = np.arange(len(source_best.indices))
+    target_rows = np.arange(len(target_best.indices))
+    if retrieval == "backward":
+        source_rows = source_rows[:0]
+    if retrieval == "forward":
+        target_rows = target_rows[:0]
+    while len(source_rows) or len(target_rows):
+        _find_best_allowed(source_best, source_rows, forward, backward.means, margin, least, ask_from_source)
+        verdicts.remember()
+        _find_best_allowed(target_best, target_rows, backward, forward.means, margin, least, ask_from_target)
+        verdicts.remember()
+        source_rows = _with_spent_best(source_best, verdicts.spent_sources, verdicts.spent_targets)
+        target_rows = _with_spent_best(target_best, verdicts.spent_targets, verdicts.spent_sources)
+    return source_best, target_best
 
 
-def _best_allowed(
-    neighbors: Neighbors, other_means: np.ndarray, margin: Margin, least: float, allow: Allow
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Find each row's best allowed neighbor; the lowest index among equals.
+def _with_spent_best(best: _Best, is_spent: np.ndarray, other_is_spent: np.ndarray) -> np.ndarray:
+    """Return the rows of a side that have a neighbor, and are spent or have a spent one."""
+    rows = np.flatnonzero(best.indices >= 0)
+    return rows[is_spent[rows] | other_is_spent[best.indices[rows]]]
 
-    Returns:
-        Its score; its index, -1 for none; and whether a better one was forbidden. *Shapes:* ``(rows,)``
-    """
-    best_scores = np.empty(len(neighbors.indices))
-    best = np.full(len(neighbors.indices), -1)
-    is_next = np.zeros(len(neighbors.indices), dtype=bool)
+
+def _find_best_allowed(
+    best: _Best,
+    rows: np.ndarray,
+    neighbors: Neighbors,
+    other_means: np.ndarray,
+    margin: Margin,
+    least: float,
+    ask: Allow,
+) -> None:
+    """Set the best allowed neighbor of some rows; the lowest index among equals."""
+    best.indices[rows] = -1
     means = neighbors.means
-    for start in range(0, len(neighbors.indices), _ROWS_AT_ONCE):
-        block = slice(start, start + _ROWS_AT_ONCE)
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        block = rows[start : start + _ROWS_AT_ONCE]
         indices = neighbors.indices[block]
         scores = margin_scores(neighbors.similarities[block], means[block, None], other_means[indices], margin=margin)
         order = np.lexsort((indices, -scores), axis=1)
@@ -369,17 +445,16 @@ def _best_allowed(
             rank_scores = scores[undecided, rank]
             rank_indices = indices[undecided, rank]
             possible = np.isfinite(rank_scores) & (rank_scores >= least)
-            candidates = MinedPairs(rank_scores[possible], undecided[possible] + start, rank_indices[possible])
+            undecided = undecided[possible]
+            candidates = MinedPairs(rank_scores[possible], block[undecided], rank_indices[possible])
             if not len(candidates):
                 break
-            allowed = allow(candidates)
+            allowed = ask(candidates)
             accepted = candidates.select(allowed)
-            best_scores[accepted.source_indices] = accepted.scores
-            best[accepted.source_indices] = accepted.target_indices
-            forbidden = candidates.source_indices[~allowed]
-            is_next[forbidden] = True
-            undecided = forbidden - start
-    return best_scores, best, is_next
+            best.scores[accepted.source_indices] = accepted.scores
+            best.indices[accepted.source_indices] = accepted.target_indices
+            undecided = undecided[~allowed]
+            best.is_next[block[undecided]] = True
 
 
 def _one_to_one(pairs: MinedPairs, order: np.ndarray) -> np.ndarray:

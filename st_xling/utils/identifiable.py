@@ -129,6 +129,8 @@ _ASCII_WORD = re.compile(
 
 # What makes such a word an identifier: a digit or one of some signs, a capital after a small letter, a dot inside.
 _IDENTIFIER_MARK = re.compile(r"[0-9_/@\\:(]|[a-z][A-Z]|\.[A-Za-z]")
+# Names of functions before their description: "tan, tanf, tanl - tangent function".
+_NAMES_BEFORE_DASH = re.compile(r"\s*[a-z0-9_.]+(?:, [a-z0-9_.]+)+(?= [-\u2013\u2014] )")
 _LATIN_WORDS = re.compile(rf"[{_LATIN_LETTER}]+")
 
 # Characters of program code, and the number of words per character up to which a text is program code.
@@ -149,15 +151,20 @@ def identifiers(text: str) -> set[str]:
     """Return the identifiers of program code in a text, in lower case.
 
     An identifier is an ASCII word with a digit, an underscore or a slash, with a dot or a capital inside, or with
-    parentheses after it; or a word in capitals, unless the whole text is.
+    parentheses after it; or a word in capitals, unless the whole text is; or one of a list of words in small letters
+    that a text begins with, before a dash.
 
     Example:
         >>> sorted(identifiers("Der Aufruf von open(2) setzt EINTR oder errno_t."))
         ['eintr', 'errno_t', 'open(2)']
+        >>> sorted(identifiers("tan, tanf - Tangensfunktion"))
+        ['tan', 'tanf']
     """
     words = {_normalize_identifier(match[0]): match[0] for match in _ASCII_WORD.finditer(text)}
     capitals_mark_identifiers = not text.isupper()
     names = set[str]()
+    if listed := _NAMES_BEFORE_DASH.match(text):
+        names.update(listed[0].strip().split(", "))
     for name, word in words.items():
         if _IDENTIFIER_MARK.search(word.rstrip(".:-/")) or (
             capitals_mark_identifiers and len(word) > 1 and word.isupper()
@@ -228,8 +235,18 @@ def ordinary_part(text: str) -> str:
         >>> ordinary_part("See wait(2) and the rest."), ordinary_part("int close(int fd);")
         ('See   and the rest.', '')
     """
+    return "" if _is_names(text[:_MAX_CHARS]) else words_and_names(text)
+
+
+def words_and_names(text: str) -> str:
+    """Return the start of a text without addresses and identifiers; empty if it is program code.
+
+    Example:
+        >>> words_and_names("Ludwig van Beethoven"), words_and_names("int close(int fd);")
+        ('Ludwig van Beethoven', '')
+    """
     text = text[:_MAX_CHARS]
-    if _is_code(text) or _is_names(text):
+    if _is_code(text):
         return ""
     text = _ADDRESS.sub(" ", text)
     return without_identifiers(text, identifiers(text))

@@ -116,9 +116,11 @@ def mine_each_way(
     from st_xling.mining.filters import PairFilters
 
     languages = FilterOptions(source_language=document.language, target_language="en")
-    passes = partial(PairFilters(languages).allowed, sources=document.source, targets=document.target)
+    filters = PairFilters(languages)
+    passes = partial(filters.allowed, sources=document.source, targets=document.target)
+    spent = partial(filters.spent, sources=document.source, targets=document.target)
     choose = partial(best_pairs, *find_neighbors(source_embeddings, target_embeddings, k=K))
-    mined = (choose(), choose(allow=passes), choose(allow=partial(passes, freeing=True), keep=passes))
+    mined = (choose(), choose(allow=passes), choose(allow=partial(passes, freeing=True), spent=spent, keep=passes))
     equal = {pair for pair in document.together if pair[0] == pair[1]}
     counts = {}
     for way, pairs in zip(WAYS, mined):

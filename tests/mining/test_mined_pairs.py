@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -211,6 +212,44 @@ def test_best_allowed_pairs_by_definition(retrieval: str, margin: str, share: fl
         found = best_pairs(forward, backward, allow=allow, margin=margin, retrieval=retrieval)
         assert list(found) == best_allowed(forward, backward, forbidden, margin, retrieval)
         assert len(asked) == len(set(asked))
+
+
+@pytest.mark.parametrize("retrieval", RETRIEVALS)
+def test_spent_sentences_are_nobodys_partners(retrieval: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An English line in a German text, free of its copy, took a wrong partner: in manuals 28 times of 28.
+
+    The result is as if all pairs with spent sentences were forbidden, whatever the number of rows looked at together.
+    """
+    for seed in range(8):
+        both = find_neighbors(*tied(13, 17, seed), k=4)
+        random = np.random.default_rng(seed)
+        forbidden = {pair for pair in product(range(13), range(17)) if random.random() < 0.3}
+        found = []
+        for rows_at_once in (2048, 3):
+            monkeypatch.setattr("st_xling.mining.mined_pairs._ROWS_AT_ONCE", rows_at_once)
+            spent_sources: set[int] = set()
+            spent_targets: set[int] = set()
+            asked: list[tuple[int, int]] = []
+
+            def allow(pairs: MinedPairs, forbidden=forbidden, asked=asked) -> np.ndarray:
+                some = list(zip(pairs.source_indices.tolist(), pairs.target_indices.tolist()))
+                asked.extend(some)
+                return np.array([pair not in forbidden for pair in some], dtype=bool)
+
+            def spent(pairs: MinedPairs, spent_sources=spent_sources, spent_targets=spent_targets) -> Any:
+                source_is_spent = pairs.source_indices % 3 == 0
+                target_is_spent = pairs.target_indices % 5 == 0
+                spent_sources.update(pairs.source_indices[source_is_spent].tolist())
+                spent_targets.update(pairs.target_indices[target_is_spent].tolist())
+                return source_is_spent, target_is_spent
+
+            found.append(list(best_pairs(*both, allow=allow, spent=spent, retrieval=retrieval)))
+            assert len(asked) == len(set(asked))
+        assert spent_sources or spent_targets
+        nobodys = {
+            pair for pair in product(range(13), range(17)) if {pair[0]} & spent_sources or {pair[1]} & spent_targets
+        }
+        assert found[0] == found[1] == best_allowed(*both, forbidden | nobodys, "ratio", retrieval)
 
 
 @pytest.mark.parametrize("retrieval", RETRIEVALS)

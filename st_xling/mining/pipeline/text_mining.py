@@ -198,8 +198,8 @@ def mine_texts(
 
     Blank lines are ignored. Of equal sentences (in NFC, runs of white space as one space) one is mined, and its pair
     has the ids of all. A candidate that has a sentence in a wrong language, or an untranslated one, is rejected before
-    the retrieval chooses among them, so that both sentences are free for other partners; whatever else filters reject
-    is removed after the choice (see :func:`~st_xling.mining.best_pairs`).
+    the retrieval chooses among them, so that the other sentence is free for another partner; whatever else filters
+    reject is removed after the choice (see :func:`~st_xling.mining.best_pairs`).
 
     Embeddings and the search are kept in ``work`` until the pairs are written. Repeat the same call to resume a killed
     one. Options that they do not depend on may change: margin, retrieval, threshold, filters, formats.
@@ -545,10 +545,12 @@ class _MiningRun:
         """Choose the pairs that pass the filters and reach the threshold, or the one that is estimated from them."""
         neighbors = self._find_neighbors()
         sources, targets = self.texts.sentences
-        check = partial(PairFilters(self.filters).allowed, sources=sources, targets=targets)
+        pair_filters = PairFilters(self.filters)
+        check = partial(pair_filters.allowed, sources=sources, targets=targets)
         pairs = best_pairs(
             *neighbors,
             allow=partial(check, freeing=True),
+            spent=partial(pair_filters.spent, sources=sources, targets=targets),
             keep=check,
             margin=self.search.margin,
             retrieval=self.search.retrieval,
@@ -616,9 +618,10 @@ class _MiningRun:
         pair_filters = PairFilters(self.filters)
         choose = partial(best_pairs, *neighbors, margin=self.search.margin, retrieval=self.search.retrieval)
         check = partial(pair_filters.allowed, sources=sources, targets=targets)
+        spent = partial(pair_filters.spent, sources=sources, targets=targets)
         scores: np.ndarray | None = None
         if self.can_estimate and self.threshold.score is None:
-            candidates = choose(allow=partial(check, freeing=True), keep=check)
+            candidates = choose(allow=partial(check, freeing=True), spent=spent, keep=check)
             pair_filters.rejected.clear()  # only pairs that reach the threshold are counted and logged, below
             self._estimate_threshold(neighbors, candidates)
             scores = candidates.scores
@@ -628,7 +631,9 @@ class _MiningRun:
 
         check_and_log = partial(check, on_reject=partial(self._log_reject, log))
         threshold = self.threshold.score
-        self.pairs = choose(allow=partial(check_and_log, freeing=True), keep=check_and_log, threshold=threshold)
+        self.pairs = choose(
+            allow=partial(check_and_log, freeing=True), spent=spent, keep=check_and_log, threshold=threshold
+        )
         if threshold is None or scores is None:
             scores = self.pairs.scores
         elif len(scores) and scores[0] < threshold:
