@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from st_xling.evaluation.bucc import BuccEvaluator as BuccEvaluator
     from st_xling.evaluation.measures import bootstrap_interval as bootstrap_interval
     from st_xling.evaluation.measures import judge_pairs as judge_pairs
+    from st_xling.evaluation.measures import ranking_by_relevant_language as ranking_by_relevant_language
     from st_xling.evaluation.measures import ranking_matrix as ranking_matrix
     from st_xling.evaluation.measures import ranking_scores as ranking_scores
     from st_xling.evaluation.postprocessing import postprocess as postprocess

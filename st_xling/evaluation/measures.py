@@ -202,6 +202,56 @@ def ranking_matrix(
     return matrix
 
 
+def ranking_by_relevant_language(
+    scores: Sequence[ArrayLike],
+    labels: Sequence[ArrayLike],
+    query_languages: Sequence[str],
+    passage_languages: Sequence[str | Sequence[str]],
+    *,
+    ks: Sequence[int] = (1, 10),
+) -> dict[str, dict[str, RankingScores]]:
+    """Compute :func:`~st_xling.evaluation.ranking_scores` by query language and language of what is relevant.
+
+    All candidates of a query are ranked together, so that a wrong passage in the language of the query competes with
+    the right one in another, which :func:`~st_xling.evaluation.ranking_matrix` keeps apart. Queries whose relevant
+    candidates are in several languages, or that have none, are in no cell.
+
+    Args:
+        scores: A list for each query.
+        labels: 1 for relevant, 0 for not, aligned with ``scores``.
+        query_languages: One for each query.
+        passage_languages: For each query the language of all its candidates, or a list with one for each candidate.
+        ks: The k of acc@k.
+
+    Returns:
+        Query language → language of the relevant candidates → scores, both in alphabetical order.
+
+    Raises:
+        ValueError: When languages and queries do not match in number, or as
+            :func:`~st_xling.evaluation.ranking_scores`.
+
+    Example:
+        >>> cells = ranking_by_relevant_language([[0.9, 0.8]], [[0, 1]], ["de"], [["de", "en"]])
+        >>> cells["de"]["en"].means["mrr"]
+        0.5
+    """
+    cells: dict[tuple[str, str], tuple[list[ArrayLike], list[ArrayLike]]] = {}
+    lists = zip(query_languages, passage_languages, scores, labels, strict=True)
+    for language, passages, query_scores, query_labels in lists:
+        row_labels = np.asarray(query_labels)
+        codes = [passages] * len(row_labels) if isinstance(passages, str) else list(passages)
+        relevant_languages = {code for code, label in zip(codes, row_labels, strict=True) if label}
+        if len(relevant_languages) != 1:
+            continue
+        cell_scores, cell_labels = cells.setdefault((language, *relevant_languages), ([], []))
+        cell_scores.append(query_scores)
+        cell_labels.append(row_labels)
+    by_language: dict[str, dict[str, RankingScores]] = {}
+    for (language, relevant_language), (cell_scores, cell_labels) in sorted(cells.items()):
+        by_language.setdefault(language, {})[relevant_language] = ranking_scores(cell_scores, cell_labels, ks=ks)
+    return by_language
+
+
 def resample(
     sizes: Sequence[int], statistic: Callable[[list[np.ndarray]], np.ndarray], *, samples: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,13 @@ import numpy as np
 
 from st_xling.data.reranking.pools import CandidatePool
 from st_xling.evaluation.base import ModelUse, SignedEvaluator, sign_use
-from st_xling.evaluation.measures import RankingScores, bootstrap_interval, ranking_matrix, ranking_scores
+from st_xling.evaluation.measures import (
+    RankingScores,
+    bootstrap_interval,
+    ranking_by_relevant_language,
+    ranking_matrix,
+    ranking_scores,
+)
 from st_xling.evaluation.results import EvaluationResult
 from st_xling.models.pair_scorer import PairScorer
 from st_xling.models.view import model_options
@@ -32,6 +38,8 @@ class RerankingReport:
         overall: Measure → ``mean``, ``low`` and ``high`` end of its interval, with all candidates of a query ranked
             together; and ``n_queries``, ``n_without_relevant``.
         matrix: Query language → passage language → the same, with only the candidates of that language ranked.
+        by_relevant: Query language → language of the relevant passages → the same, with all candidates of a query
+            ranked together.
         counts: Number of queries and passages that the measures skip or count as failed, by name: see
             :class:`~st_xling.evaluation.RerankingEvaluator`.
         examples: Queries with their best passages, numbered from 1, as :func:`examples_text` takes them.
@@ -40,6 +48,7 @@ class RerankingReport:
 
     overall: dict[str, Any]
     matrix: dict[str, dict[str, dict[str, Any]]]
+    by_relevant: dict[str, dict[str, dict[str, Any]]]
     counts: dict[str, int]
     examples: dict[str, dict[str, Any]] = field(default_factory=dict)
     signature: str = ""
@@ -79,9 +88,16 @@ class RerankingReport:
         return columns, rows
 
     def as_dict(self) -> dict[str, Any]:
-        """Return ``overall``, ``matrix``, ``counts``, and ``examples`` if there are any, for JSON."""
-        examples = {"examples": self.examples} if self.examples else {}
-        return {"overall": self.overall, "matrix": self.matrix, "counts": self.counts, **examples}
+        """Return ``overall``, ``matrix``, ``by_relevant``, ``counts``, and ``examples`` if there are any, for JSON."""
+        content = {
+            "overall": self.overall,
+            "matrix": self.matrix,
+            "by_relevant": self.by_relevant,
+            "counts": self.counts,
+        }
+        if self.examples:
+            content["examples"] = self.examples
+        return content
 
     def table(self) -> str:
         """Format the measures in percent with their intervals, then by pair of languages; examples."""
@@ -254,12 +270,10 @@ class RerankingEvaluator(SignedEvaluator):
 
         labels = [pool.labels for pool in self.pools]
         overall = ranking_scores(scores, labels)
-        matrix = ranking_matrix(
-            scores,
-            labels,
-            [pool.query_language for pool in self.pools],
-            [pool.passage_languages for pool in self.pools],
-        )
+        query_languages = [pool.query_language for pool in self.pools]
+        passage_languages = [pool.passage_languages for pool in self.pools]
+        matrix = ranking_matrix(scores, labels, query_languages, passage_languages)
+        by_relevant = ranking_by_relevant_language(scores, labels, query_languages, passage_languages)
         counts = {
             "n_queries": overall.n_queries,
             # Where pools leave such queries out, they still know how many.
@@ -267,24 +281,29 @@ class RerankingEvaluator(SignedEvaluator):
             "n_cut_passages": scorer.cut_passages,
             "n_long_queries": sum(len(row) > 0 and bool(np.isneginf(row).all()) for row in scores),
         }
-        matrix_with_intervals: dict[str, dict[str, dict[str, Any]]] = {}
-        for language, cells in matrix.items():
-            matrix_with_intervals[language] = {}
-            for passage_language, cell in cells.items():
-                cell_with_intervals = with_intervals(cell, samples=self.samples, seed=self.seed)
-                matrix_with_intervals[language][passage_language] = cell_with_intervals
-
         drawn = np.random.default_rng(self.seed).permutation(len(self.pools))[: self.n_examples]
         examples: dict[str, dict[str, Any]] = {}
         for number, row in enumerate(drawn.tolist(), 1):
             examples[str(number)] = self._describe_example(self.pools[row], scores[row])
         return RerankingReport(
             overall=with_intervals(overall, samples=self.samples, seed=self.seed),
-            matrix=matrix_with_intervals,
+            matrix=self._cells_with_intervals(matrix),
+            by_relevant=self._cells_with_intervals(by_relevant),
             counts=counts,
             examples=examples,
             signature=self.sign(ModelUse(options=model_options(model))),
         )
+
+    def _cells_with_intervals(
+        self, cells: Mapping[str, Mapping[str, RankingScores]]
+    ) -> dict[str, dict[str, dict[str, Any]]]:
+        """Return the measures of each pair of languages with their intervals."""
+        content: dict[str, dict[str, dict[str, Any]]] = {}
+        for language, row in cells.items():
+            content[language] = {}
+            for other_language, scores in row.items():
+                content[language][other_language] = with_intervals(scores, samples=self.samples, seed=self.seed)
+        return content
 
     def _describe_example(self, pool: CandidatePool, scores: NDArray[np.float64]) -> dict[str, Any]:
         """Return the best passages of a query, equal ones in the order in which they are ranked."""

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.evaluation import bootstrap_interval, ranking_matrix, ranking_scores
+from st_xling.evaluation import bootstrap_interval, ranking_by_relevant_language, ranking_matrix, ranking_scores
 from st_xling.evaluation.measures import RankingScores, relevant_ranks
 
 queries = st.lists(
@@ -105,6 +105,27 @@ def test_matrix_ranks_only_the_candidates_of_its_column():
     # One language may stand for all candidates of a query.
     short = ranking_matrix([[0.1, 0.9], [0.1]], [[0, 1], [1]], ["ar", "ar"], ["en", ["th"]])
     assert short["ar"] == {"en": ranking_scores([[0.1, 0.9]], [[0, 1]]), "th": ranking_scores([[0.1]], [[1]])}
+
+
+def test_by_relevant_language_all_candidates_compete() -> None:
+    """Within and across languages were each ranked alone, so that both were above the accuracy over all candidates: a
+    wrong passage in the language of the query, which the paper is about, never competed."""
+    scores = [[0.9, 0.8, 0.1], [0.9, 0.8, 0.1], [0.2, 0.8], [0.5], [0.5, 0.4]]
+    labels = [[0, 1, 0], [1, 0, 0], [0, 1], [0], [1, 1]]
+    query_languages = ["de", "de", "en", "de", "de"]
+    passages: list[str | list[str]] = [["de", "en", "en"], ["de", "en", "en"], "de", ["de"], ["de", "en"]]
+    cells = ranking_by_relevant_language(scores, labels, query_languages, passages, ks=(1,))
+    assert cells == {
+        "de": {
+            "de": ranking_scores(scores[1:2], labels[1:2], ks=(1,)),
+            "en": ranking_scores(scores[:1], labels[:1], ks=(1,)),
+        },
+        "en": {"de": ranking_scores(scores[2:3], labels[2:3], ks=(1,))},
+    }
+    assert cells["de"]["en"].means["acc@1"] == 0.0
+    assert ranking_matrix(scores, labels, query_languages, passages, ks=(1,))["de"]["en"].means["acc@1"] == 1.0
+    with pytest.raises(ValueError, match="argument"):
+        ranking_by_relevant_language(scores, labels, query_languages[:1], passages)
 
 
 def test_plain_loops() -> None:
