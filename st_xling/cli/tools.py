@@ -17,7 +17,7 @@ from st_xling.cli import model_options as model_opts
 from st_xling.cli import options as opts
 from st_xling.cli.app import Command, app, check_model, with_options
 from st_xling.cli.model_options import CENTERS, EncoderOptions
-from st_xling.cli.options import argument, flag, given, listed, option, options_of, required, whole_numbers
+from st_xling.cli.options import argument, flag, given, listed, option, options_of, repeatable, required, whole_numbers
 from st_xling.cli.results import update_model_card, write_results
 from st_xling.cli.rules import Given, Inapplicable
 from st_xling.utils.io import read_json_object
@@ -244,6 +244,9 @@ def reproduce(
     ),
     seeds: list[str] | None = option("--seeds LIST", "A run each, such as 0,1,2 (default: 0).", callback=whole_numbers),
     rows: list[str] | None = option("--rows LABEL...", "Only these rows, such as TR DAP; 'TR*': all of TR."),
+    changes: list[str] = repeatable(
+        "--set NAME=VALUE", "Replace a setting of the paper's file, such as 'steps=--max-steps 120' (repeatable)."
+    ),
     data: str | None = option("--data DIR", "Folder of the data (default: $ST_XLING_DATA)."),
     out: Path = option("--out DIR", "Folder (default: xling-reproduce).", default=Path("xling-reproduce")),
     jobs: int = option("--jobs", "Number of steps at a time (default: 1).", default=1),
@@ -277,8 +280,21 @@ def reproduce(
             check_model(model, None)  # each step would fail
         except ValueError as error:
             raise ValueError(f"{error} The models that are made here are {', '.join(bases)}.") from error
+    settings = {}
+    for change in changes:
+        name, equals, value = change.partition("=")
+        if not equals or not name:
+            raise ValueError(f"--set expects NAME=VALUE, such as 'steps=--max-steps 120', got {change!r}.")
+        settings[name] = value
     loaded = load_paper(
-        paper, table or [], rows=rows or (), scale=scale, model=model, seeds=seed_numbers, precision=precision
+        paper,
+        table or [],
+        rows=rows or (),
+        scale=scale,
+        model=model,
+        seeds=seed_numbers,
+        precision=precision,
+        changes=settings,
     )
     folder = data or os.environ.get("ST_XLING_DATA")
     loaded.check_data(folder)

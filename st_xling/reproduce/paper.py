@@ -36,7 +36,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from st_xling.reproduce.paper_files import read_common, read_paper
+from st_xling.training.recipe_files import recipe_fingerprint
 from st_xling.utils.options import check_choice
+from st_xling.utils.signature import sha8
 
 _NAME_IN_BRACES = re.compile(r"\{([\w-]+)\}")
 
@@ -164,6 +166,7 @@ class Paper:
         source: Name or file, as it was given.
         model: Model that they start from: a base of ours, a Hub id or a folder.
         float32: Whether they are computed in float32.
+        changes: Settings that replace those of the scale, name → text.
         tables: The tables to make.
         all_tables: All tables of the paper.
     """
@@ -174,6 +177,7 @@ class Paper:
     scale: str
     model: str
     float32: bool
+    changes: Mapping[str, str]
     seeds: tuple[int, ...]
     tables: dict[str, Table]
     all_tables: dict[str, Table]
@@ -183,13 +187,22 @@ class Paper:
         """Name of its files, without their endings."""
         model = re.sub(r"[^A-Za-z0-9]+", "-", self.model_name)
         precision = "-fp32" if self.float32 else ""
+        changed = f"-set-{sha8(sorted(self.changes.items()))}" if self.changes else ""
         seeds = "seeds" if len(self.seeds) > 1 else "seed"
-        return "-".join([self.name, self.scale, f"{model}{precision}", seeds, *map(str, self.seeds)])
+        return "-".join([self.name, self.scale, f"{model}{precision}{changed}", seeds, *map(str, self.seeds)])
 
     @property
     def model_name(self) -> str:
         """The model without its folder on this machine."""
         return Path(self.model).name if Path(self.model).is_absolute() else self.model
+
+    def recipes(self) -> dict[str, str]:
+        """Return the recipes that the steps train by, each with a fingerprint of its values.
+
+        A command names its recipe only: the fingerprint tells a page that was made by other values of it.
+        """
+        names = {step.words[1] for step in self.steps() if step.words[0] == "train"}
+        return {name: recipe_fingerprint(name) for name in sorted(names)}
 
     def steps(self) -> list[Step]:
         """Return all steps that the tables need, each once, in an order in which they can be run."""
@@ -233,6 +246,7 @@ def load_paper(
     precision: str | None = None,
     seeds: Sequence[int] = (0,),
     rows: Sequence[str] = (),
+    changes: Mapping[str, str] | None = None,
 ) -> Paper:
     """Read what a paper's tables need.
 
@@ -246,9 +260,11 @@ def load_paper(
             where bfloat16 is not clearly faster, see :func:`~st_xling.utils.precision.prefers_bfloat16`.
         seeds: Seeds, a run each.
         rows: Labels of rows, perhaps with ``*``; all by default.
+        changes: Settings that replace those of the scale, name → text, which may name others in braces.
 
     Raises:
-        ValueError: No such paper, table, scale or row; the message names the known ones. A file of another form.
+        ValueError: No such paper, table, scale, setting or row; the message names the known ones. A file of another
+            form.
     """
     content = read_paper(name)
     common = read_common()
@@ -261,6 +277,11 @@ def load_paper(
         settings["model"] = str(Path(model).resolve()) if Path(model).is_dir() else model
     start = settings["model"].strip("{}")
     settings |= settings.pop("with", {}).get(start, {})
+    changes = dict(changes or {})
+    for setting in changes:
+        texts = [name for name, value in settings.items() if not isinstance(value, list) and name != "model"]
+        check_choice(f"setting at scale {scale}", setting, texts)
+    settings |= changes
     reader = _TableReader(settings, bases, content.get("models", {}), content["evaluations"], tuple(seeds))
 
     # The names of tables and rows are checked before torch is imported, to measure which precision is faster.
@@ -288,7 +309,18 @@ def load_paper(
     if rows:
         chosen = {key: _with_rows(table, rows) for key, table in chosen.items()}
         chosen = {key: table for key, table in chosen.items() if table.cells}
-    return Paper(Path(name).stem, name, content["paper"], scale, start, float32, tuple(seeds), chosen, all_tables)
+    return Paper(
+        name=Path(name).stem,
+        source=name,
+        title=content["paper"],
+        scale=scale,
+        model=start,
+        float32=float32,
+        changes=changes,
+        seeds=tuple(seeds),
+        tables=chosen,
+        all_tables=all_tables,
+    )
 
 
 def _check_rows(rows: Sequence[str], labels: Iterable[str]) -> None:

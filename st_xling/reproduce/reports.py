@@ -54,6 +54,8 @@ def report(paper: Paper, out: Path, failed: Mapping[str, str], *, all_tables: bo
         "model": paper.model_name,
         "precision": "float32" if paper.float32 else None,
         "seeds": list(paper.seeds),
+        "changes": dict(paper.changes),
+        "recipes": paper.recipes(),
         "st-xling": __version__,
         "command": _command(paper, tables, contents),
         "tables": contents,
@@ -67,6 +69,8 @@ def _command(paper: Paper, tables: Mapping[str, Table], contents: Mapping[str, M
     words = ["st-xling", "reproduce", paper.source, *contents, "--scale", paper.scale, "--model", paper.model_name]
     if paper.float32:
         words += ["--precision", "fp32"]
+    for name, value in paper.changes.items():
+        words += ["--set", f"{name}={value}"]
     words += ["--seeds", ",".join(map(str, paper.seeds))]
     labels: dict[str, None] = {}
     all_labels: set[str] = set()
@@ -261,16 +265,22 @@ def text(content: Mapping[str, Any]) -> str:
     """Format the tables for a terminal."""
     parts = []
     for name, table in content["tables"].items():
-        parts.append(f"{_heading(name, table)}\n{format_table(*_value_cells(table))}")
+        parts.append(f"{table_heading(name, table['title'])}\n{format_table(*_value_cells(table))}")
         if table["differences"]:
             parts.append(format_table(*_difference_cells(table)))
         parts += [table.get("examples", ""), "\n".join(table["signatures"]), table["note"]]
     return "\n\n".join(filter(None, parts))
 
 
-def _heading(name: str, table: Mapping[str, Any]) -> str:
+def table_heading(name: str, title: str) -> str:
+    """Return the heading of a table or figure, such as ``Table 1: Accuracy``.
+
+    Example:
+        >>> table_heading("figure 4", "layers of RTL's head")
+        "Figure 4: layers of RTL's head"
+    """
     kind = name if " " in name else f"table {name}"
-    return f"{kind[:1].upper()}{kind[1:]}: {table['title']}"
+    return f"{kind[:1].upper()}{kind[1:]}: {title}"
 
 
 def markdown(content: Mapping[str, Any]) -> str:
@@ -279,16 +289,20 @@ def markdown(content: Mapping[str, Any]) -> str:
     start = code(content["model"])
     if content["precision"]:
         start += f", in {content['precision']}"
+    recipes = "".join(f", {name} {fingerprint}" for name, fingerprint in content["recipes"].items())
+    if recipes:
+        recipes = f"; recipes by fingerprint: {recipes.removeprefix(', ')}"
     parts = [
         f"# {plain(content['title'])}",
-        f"Scale `{content['scale']}`, from {start}, seeds {seeds}, st-xling {content['st-xling']}. "
+        f"Scale `{content['scale']}`, from {start}, seeds {seeds}, st-xling {content['st-xling']}{recipes}. "
         f"Values are mean ± standard deviation over seeds (n: of how many, where not of all); rows that begin with "
         f"“{_PAPER_PREFIX.strip()}” are the paper's own values, of other data and larger models. Differences are "
         "paired by seed, with 95 % intervals and p by Student's t, not corrected for their number.",
+        _changes_in_words(content["changes"]),
         fenced(content["command"], "bash"),
     ]
     for name, table in content["tables"].items():
-        parts += [f"## {plain(_heading(name, table))}", _markdown_table(*_value_cells(table))]
+        parts += [f"## {plain(table_heading(name, table['title']))}", _markdown_table(*_value_cells(table))]
         if table["differences"]:
             parts.append(_markdown_table(*_difference_cells(table)))
         if "picture" in table and has_matplotlib():
@@ -301,6 +315,14 @@ def markdown(content: Mapping[str, Any]) -> str:
         parts.append("\n".join(f"- {plain(name)}: {plain(why)}" for name, why in content["failed"].items()))
     parts.append(_details("commands", content["commands"], "bash"))
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _changes_in_words(changes: Mapping[str, str]) -> str:
+    """Return a sentence about settings that are not those of the scale; empty where there are none."""
+    if not changes:
+        return ""
+    settings = ", ".join(f"{plain(name)} {code(value)}" for name, value in changes.items())
+    return f"These settings are not those of the scale today: {settings}."
 
 
 def _details(summary: str, lines: Sequence[str], language: str = "") -> str:

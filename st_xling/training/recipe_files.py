@@ -15,6 +15,7 @@ import yaml
 
 from st_xling.utils.file_endings import YAML_ENDINGS
 from st_xling.utils.options import check_number, check_option, kinds_of, nearest_name, option_hints
+from st_xling.utils.signature import sha8
 
 _FOLDER = resources.files("st_xling.training") / "recipes"
 _KEYS_OF_KINDS = {"adapter": "adapter", "retrieval": "retriever", "strategy": "cross-encoder"}
@@ -68,6 +69,18 @@ def read_recipe(name_or_path: str, names: Iterable[str] | None = None) -> dict[s
     if not isinstance(raw, dict):
         raise ValueError(f"a recipe is a mapping of keys: {name_or_path} holds {type(raw).__name__}.")
     return raw
+
+
+def recipe_fingerprint(name_or_path: str) -> str:
+    """Hash the values of a recipe: eight digits that change with them, not with its comments or summary.
+
+    Example:
+        >>> len(recipe_fingerprint("dap"))
+        8
+    """
+    values = read_recipe(name_or_path)
+    values.pop("summary", None)
+    return sha8(values)
 
 
 def recipe_text(name_or_path: str, names: Iterable[str] | None = None) -> str:
