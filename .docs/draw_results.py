@@ -126,9 +126,9 @@ def draw_heads_first() -> None:
 
 
 def draw_reranking() -> None:
-    columns = {"all": "acc@1", "within a language": "acc@1 within a language", "across": "acc@1 across languages"}
+    columns = {name: name for name in ("acc@1", "acc@10", "MRR")}
     strategies = {"xpr-merged": "XPI + merged", "xpr-mixed": "XPI + mixed"}
-    grouped_bars("reranking", over_seeds("xpr_500", "3", columns, strategies), ylabel="acc@1, %")
+    grouped_bars("reranking", over_seeds("xpr_500", "3", columns, strategies), ylabel="%")
 
 
 def draw_retrieval() -> None:

@@ -243,7 +243,8 @@ def ranking_by_relevant_language(
         relevant_languages = {code for code, label in zip(codes, row_labels, strict=True) if label}
         if len(relevant_languages) != 1:
             continue
-        cell_scores, cell_labels = cells.setdefault((language, *relevant_languages), ([], []))
+        relevant_language = relevant_languages.pop()
+        cell_scores, cell_labels = cells.setdefault((language, relevant_language), ([], []))
         cell_scores.append(query_scores)
         cell_labels.append(row_labels)
     by_language: dict[str, dict[str, RankingScores]] = {}
