@@ -12,6 +12,8 @@ embedded by the encoder, and mined.
   Among the kept sentences alone, neighbors are farther away and all scores higher. So a random *background* of the
   other sentences is embedded, too, and each of its sentences stands for all that it was drawn from, see
   :func:`whole_corpus_means`.
+- **Threshold.** Pairs among the background show how wrong pairs of the whole corpus are scored, see
+  :func:`mine_backgrounds`.
 """
 
 from __future__ import annotations
@@ -22,8 +24,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from st_xling.mining.margins import margin_scores
+from st_xling.mining.mined_pairs import best_pairs
+from st_xling.mining.score_mixture import SampledPairs
 from st_xling.mining.search.exact import Neighbors, nearest_rows
+from st_xling.mining.search.find import find_neighbors
 from st_xling.utils.cosines import Embeddings
+from st_xling.utils.options import Margin
 
 #: Fewer pairs do not show how their margins are distributed.
 LEAST_PAIRS = 30
@@ -162,6 +168,9 @@ class Background:
     embeddings: Embeddings
     weight: float
 
+    def __len__(self) -> int:
+        return int(self.embeddings.shape[0])
+
 
 def with_background(
     neighbors: Neighbors, embeddings: Embeddings, background: Background | None, *, memory_mib: int, device: str
@@ -177,10 +186,58 @@ def with_background(
     """
     if background is None:
         return neighbors
-    k = min(neighbors.similarities.shape[1], int(background.embeddings.shape[0]))
+    k = min(neighbors.similarities.shape[1], len(background))
     sampled = nearest_rows(embeddings, background.embeddings, k=k, memory_mib=memory_mib, device=device)
     means = whole_corpus_means(neighbors.similarities, sampled.similarities, background.weight)
     return replace(neighbors, corpus_means=means)
+
+
+def mine_backgrounds(
+    embeddings: tuple[Embeddings, Embeddings],
+    backgrounds: tuple[Background | None, Background | None],
+    *,
+    k: int,
+    margin: Margin,
+    memory_mib: int,
+    device: str,
+) -> SampledPairs | None:
+    """Mine the random sentences of both texts in each other, for the estimate of a threshold.
+
+    Args:
+        embeddings: Embeddings of the kept sentences of source and target. *Shape:* ``(kept, dim)``
+        backgrounds: Backgrounds of both; ``None`` if nothing was left out.
+        k: Neighbors of a sentence.
+        margin: Margin of the scores.
+        memory_mib: Limit on the memory of the search, in MiB.
+        device: Device to search on.
+
+    Returns:
+        The pairs, with scores as in the whole texts, which stand for those of the sentences that were left out;
+        ``None`` if nothing was left out of one text, or for fewer than ``k`` random sentences.
+    """
+    source, target = backgrounds
+    if source is None or target is None or min(len(source), len(target)) < k:
+        return None
+
+    def with_kept(neighbors: Neighbors, background: Background, kept: Embeddings, weight: float) -> Neighbors:
+        """Return neighbors among random sentences with means as in the whole text."""
+        in_kept = nearest_rows(background.embeddings, kept, k=k, memory_mib=memory_mib, device=device)
+        means = whole_corpus_means(in_kept.similarities, neighbors.similarities, weight)
+        return replace(neighbors, corpus_means=means)
+
+    forward, backward = find_neighbors(source.embeddings, target.embeddings, k=k, memory_mib=memory_mib, device=device)
+    forward = with_kept(forward, source, embeddings[1], target.weight)
+    backward = with_kept(backward, target, embeddings[0], source.weight)
+    pairs = best_pairs(forward, backward, margin=margin)
+    return SampledPairs.of(
+        forward,
+        backward,
+        pairs.scores,
+        pairs.source_indices,
+        pairs.target_indices,
+        weight=(source.weight + target.weight) / 2,
+        margin=margin,
+    )
 
 
 def whole_corpus_means(kept: np.ndarray, sampled: np.ndarray, weight: float) -> np.ndarray:

@@ -29,6 +29,12 @@ if there is no such threshold; if the mixture is not significantly better than w
 square of 3 degrees of freedom, p = 0.01); or if :math:`\mu < \beta \ln 10`, where more than a tenth of the wrong pairs
 is left, as when the second part only bends the tail of the first.
 
+A first stage mines only sentences that resemble one of the other language, and their wrong pairs are the best of all
+wrong ones: too many of them are far out for an exponential distribution. Pairs among random sentences of what was left
+out have the distances of the others, whatever their number, since gaps between the best of many values do not depend on
+how many there are. They are fitted with the mined ones, each with the weight of those that it was drawn from, see
+:class:`SampledPairs`; :math:`b` is theirs.
+
 F1 in % of the test splits of four news sets, with multilingual-e5-small, by ``python -m tests.benchmarks.thresholds``:
 
 ====== ========= ====================== ====
@@ -99,6 +105,47 @@ class ThresholdEstimate:
 
 
 @dataclass(frozen=True)
+class SampledPairs:
+    """Pairs among random sentences that stand for those that were not mined.
+
+    Attributes:
+        distances: By how much each scores more than its sentences with others. *Shape:* ``(pairs,)``
+        scale: Scale of the distance of a best choice from the second one.
+        weight: Pairs that each stands for, itself among them.
+    """
+
+    distances: np.ndarray
+    scale: float
+    weight: float
+
+    @classmethod
+    def of(
+        cls,
+        forward: Neighbors,
+        backward: Neighbors,
+        scores: np.ndarray,
+        source_indices: np.ndarray,
+        target_indices: np.ndarray,
+        *,
+        weight: float,
+        margin: Margin = "ratio",
+    ) -> SampledPairs:
+        """Describe all pairs that were mined among random sentences.
+
+        Args:
+            forward: As for :func:`estimate_threshold`, but for the weight.
+            backward: As there.
+            scores: As there.
+            source_indices: As there.
+            target_indices: As there.
+            weight: Sentences that each random one stands for.
+            margin: As there.
+        """
+        distances = _distances(forward, backward, scores, source_indices, target_indices, margin)
+        return cls(distances, _smaller_scale(forward, backward, margin), weight)
+
+
+@dataclass(frozen=True)
 class _Mixture:
     """A fitted mixture of distances, counted from ``start``."""
 
@@ -134,6 +181,7 @@ def estimate_threshold(
     target_indices: np.ndarray,
     *,
     margin: Margin = "ratio",
+    sampled: SampledPairs | None = None,
 ) -> ThresholdEstimate:
     """Estimate the threshold with the best F1 of mined pairs from their scores, without known translations.
 
@@ -150,6 +198,7 @@ def estimate_threshold(
         source_indices: Their source rows. *Shape:* ``(pairs,)``
         target_indices: Their target rows. *Shape:* ``(pairs,)``
         margin: Margin of their scores.
+        sampled: Pairs that stand for those of sentences that were not mined.
 
     Returns:
         The estimate, which depends on nothing but the arguments.
@@ -171,11 +220,14 @@ def estimate_threshold(
         return _without_threshold(
             "a threshold is estimated from the second choices of sentences, which k=1 does not have: all pairs are kept"
         )
-    source_scale = _scale(_two_best(forward, backward, margin))
-    target_scale = _scale(_two_best(backward, forward, margin))
-    distances = _distances_from_others(forward, backward, source_indices, target_indices, scores, margin)
-    distances += _distances_from_others(backward, forward, target_indices, source_indices, scores, margin)
-    mixture = _fit_mixture(distances, min(source_scale, target_scale))
+    distances = _distances(forward, backward, scores, source_indices, target_indices, margin)
+    if sampled is None:
+        mixture = _fit_mixture(distances, np.ones(len(distances)), _smaller_scale(forward, backward, margin))
+    else:
+        all_distances = np.concatenate([distances, sampled.distances])
+        weights = np.ones(len(all_distances))
+        weights[len(distances) :] = sampled.weight
+        mixture = _fit_mixture(all_distances, weights, sampled.scale)
     if mixture is None:
         return _without_threshold("the scores do not vary enough to estimate a threshold: all pairs are kept")
     best = None
@@ -193,6 +245,13 @@ def estimate_threshold(
 
 def _without_threshold(note: str) -> ThresholdEstimate:
     return ThresholdEstimate(threshold=None, precision=None, translations=None, note=note)
+
+
+def _smaller_scale(forward: Neighbors, backward: Neighbors, margin: Margin) -> float:
+    """Estimate the scale of the distances of best and second choices in both languages, and return the smaller one."""
+    source_scale = _scale(_two_best(forward, backward, margin))
+    target_scale = _scale(_two_best(backward, forward, margin))
+    return min(source_scale, target_scale)
 
 
 def _two_best(neighbors: Neighbors, reverse: Neighbors, margin: Margin) -> np.ndarray:
@@ -235,6 +294,20 @@ def _scale(choices: np.ndarray) -> float:
     return float(min(by_distances, by_second_choices))
 
 
+def _distances(
+    forward: Neighbors,
+    backward: Neighbors,
+    scores: np.ndarray,
+    source_indices: np.ndarray,
+    target_indices: np.ndarray,
+    margin: Margin,
+) -> np.ndarray:
+    """Compute by how much pairs score more than their sentences of both languages with any other partner."""
+    distances = _distances_from_others(forward, backward, source_indices, target_indices, scores, margin)
+    distances += _distances_from_others(backward, forward, target_indices, source_indices, scores, margin)
+    return distances
+
+
 def _distances_from_others(
     neighbors: Neighbors,
     reverse: Neighbors,
@@ -271,11 +344,12 @@ def _distances_from_others(
     return distances
 
 
-def _fit_mixture(distances: np.ndarray, scale: float) -> _Mixture | None:
+def _fit_mixture(distances: np.ndarray, weights: np.ndarray, scale: float) -> _Mixture | None:
     """Fit the mixture to the distances above its start by expectation maximization.
 
     Args:
         distances: Of all pairs; infinite ones are left out. *Shape:* ``(pairs,)``
+        weights: Pairs that each stands for. *Shape:* ``(pairs,)``
         scale: Scale of the distance of a best choice from the second one.
 
     Returns:
@@ -283,7 +357,8 @@ def _fit_mixture(distances: np.ndarray, scale: float) -> _Mixture | None:
     """
     start = 2 * scale
     first_beta = 1.3 * scale
-    excess, counts = _tail(distances[np.isfinite(distances)], start)
+    is_finite = np.isfinite(distances)
+    excess, counts = _tail(distances[is_finite], weights[is_finite], start)
     if first_beta <= 0 or not len(excess):
         return None
     n = float(counts.sum())
@@ -346,14 +421,17 @@ def _first_translations(excess: np.ndarray, counts: np.ndarray, beta: float) -> 
     return share, mean, deviation
 
 
-def _tail(distances: np.ndarray, start: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return by how much distances exceed ``start``, ascending, and the number of each; many are counted in bins."""
-    excess = np.sort(distances[distances >= start] - start)
+def _tail(distances: np.ndarray, weights: np.ndarray, start: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return by how much distances exceed ``start``, ascending, and the weight of each; many are counted in bins."""
+    is_above = distances >= start
+    excess = distances[is_above] - start
+    weights = weights[is_above]
     if len(excess) <= _MOST_DISTANCES:
-        return excess, np.ones(len(excess))
-    counts, edges = np.histogram(excess, bins=_MOST_DISTANCES)
+        ascending = np.argsort(excess, kind="stable")
+        return excess[ascending], weights[ascending]
+    counts, edges = np.histogram(excess, bins=_MOST_DISTANCES, weights=weights)
     middles = (edges[:-1] + edges[1:]) / 2
-    return middles[counts > 0], counts[counts > 0].astype(float)
+    return middles[counts > 0], counts[counts > 0]
 
 
 def _quantile(values: np.ndarray, counts: np.ndarray, share: float) -> float:

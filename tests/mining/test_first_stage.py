@@ -1,11 +1,12 @@
 """The arithmetic of the first stage: what is left out, and what scores would be with it."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 
-from st_xling.mining import find_neighbors
+from st_xling.mining import best_pairs, estimate_threshold, find_neighbors
 from st_xling.mining.deduplication import UniqueSentences
 from st_xling.mining.first_stage import (
     LEAST_PAIRS,
@@ -14,6 +15,7 @@ from st_xling.mining.first_stage import (
     cut_for_share,
     draw_background,
     fit_margins,
+    mine_backgrounds,
     sentence_chances,
     with_background,
 )
@@ -108,3 +110,44 @@ def test_a_subset_of_distinct_sentences_keeps_their_ids() -> None:
     assert subset.rows.tolist() == [2, 4]
     assert sentences.subset(np.array([0])).members(0) == [0, 3]
     assert sentences[0] == "a" and sentences.members(1) == [2, 5]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_threshold_stands_out_against_pairs_of_random_sentences(seed: int) -> None:
+    """Of 200,000 sentences a side, those that a first stage kept gave no threshold, and all pairs were written.
+
+    Kept sentences have the best of all wrong pairs, and too few others to tell them from translations.
+    """
+    random = np.random.default_rng(seed)
+    source, target = random.standard_normal((2, 3000, 64))
+    target[:40] = source[:40] + 1.3 * random.standard_normal((40, 64))
+    forward, backward = find_neighbors(source[:, :42], target[:, :42], k=4)
+    chances = (sentence_chances(forward, backward), sentence_chances(backward, forward))
+    cut = cut_for_share(chances, 0.2)
+    kept = []
+    embeddings = []
+    backgrounds = []
+    for number, vectors in enumerate((source, target)):
+        rows = np.flatnonzero(chances[number] >= cut)
+        others = np.setdiff1d(draw_background(3000, 0.1, most=10_000, seed=number), rows)
+        kept.append(rows)
+        embeddings.append(vectors[rows])
+        backgrounds.append(Background(vectors[others], (3000 - len(rows)) / len(others)))
+    both = find_neighbors(*embeddings, k=4)
+    forward = with_background(both[0], embeddings[0], backgrounds[1], memory_mib=64, device="cpu")
+    backward = with_background(both[1], embeddings[1], backgrounds[0], memory_mib=64, device="cpu")
+    pairs = best_pairs(forward, backward)
+    is_right = kept[0][pairs.source_indices] == kept[1][pairs.target_indices]
+
+    estimate = partial(estimate_threshold, forward, backward, pairs.scores, pairs.source_indices, pairs.target_indices)
+    search = {"k": 4, "memory_mib": 64, "device": "cpu"}
+    sampled = mine_backgrounds(
+        (embeddings[0], embeddings[1]), (backgrounds[0], backgrounds[1]), margin="ratio", **search
+    )
+    assert estimate().threshold is None
+    threshold = estimate(sampled=sampled).threshold
+    assert threshold is not None
+    is_right = is_right[pairs.scores >= threshold]
+    assert 2 * is_right.sum() / (len(is_right) + 40) > 0.55
+    # Nothing was left out of the target: its pairs are all there.
+    assert mine_backgrounds((source, target), (backgrounds[0], None), margin="ratio", **search) is None

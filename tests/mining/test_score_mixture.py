@@ -159,7 +159,8 @@ def quantile_distances(wrong: int, translations: int, mean: float) -> np.ndarray
 def test_fits_as_recorded(row: str) -> None:
     """The constants of the fit were chosen on news: no test failed when most of them were twice as large."""
     wrong, translations, mean, *recorded, stands_out = row.split()
-    fit = score_mixture._fit_mixture(quantile_distances(int(wrong), int(translations), float(mean)), scale=0.0075)
+    distances = quantile_distances(int(wrong), int(translations), float(mean))
+    fit = score_mixture._fit_mixture(distances, np.ones(len(distances)), scale=0.0075)
     assert fit is not None and fit.start == pytest.approx(0.015)
     values = [fit.wrong, fit.beta, fit.translations, fit.mean, fit.deviation, fit.likelihood_ratio]
     assert values == pytest.approx([float(value) for value in recorded], rel=1e-6, abs=2e-6)

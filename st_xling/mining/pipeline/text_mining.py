@@ -36,7 +36,7 @@ import numpy as np
 from st_xling.mining.calibration import calibrate_threshold
 from st_xling.mining.deduplication import UniqueSentences
 from st_xling.mining.filters import FilterOptions, PairFilters, RejectedPair, identify_languages
-from st_xling.mining.first_stage import with_background
+from st_xling.mining.first_stage import mine_backgrounds, with_background
 from st_xling.mining.mined_pairs import MinedPairs, best_pairs
 from st_xling.mining.options import EncodingOptions, FirstStageOptions, SearchOptions
 from st_xling.mining.pipeline.first_stage import FirstStage, FirstStageReport, Selection, static_encoders
@@ -57,7 +57,7 @@ from st_xling.mining.pipeline.work import (
     sign_pairs,
     text_encoder,
 )
-from st_xling.mining.score_mixture import ESTIMATED, estimate_threshold
+from st_xling.mining.score_mixture import ESTIMATED, ThresholdEstimate, estimate_threshold
 from st_xling.mining.search.exact import Neighbors, check_k
 from st_xling.mining.search.find import choose_method, find_neighbors
 from st_xling.mining.store import DTYPES
@@ -558,9 +558,7 @@ class _MiningRun:
         )
         if self.threshold.score is not None:
             return pairs
-        estimate = estimate_threshold(
-            *neighbors, pairs.scores, pairs.source_indices, pairs.target_indices, margin=self.search.margin
-        )
+        estimate = self._estimate_from(neighbors, pairs)
         if estimate.threshold is None:
             return pairs[:0]
         return pairs.select(pairs.scores >= estimate.threshold)
@@ -644,18 +642,33 @@ class _MiningRun:
 
     def _estimate_threshold(self, neighbors: tuple[Neighbors, Neighbors], candidates: MinedPairs) -> None:
         """Estimate the threshold from the scores of the pairs that pass the filters; warn if all are kept."""
-        estimate = estimate_threshold(
-            *neighbors,
-            candidates.scores,
-            candidates.source_indices,
-            candidates.target_indices,
-            margin=self.search.margin,
-        )
+        estimate = self._estimate_from(neighbors, candidates)
         if estimate.threshold is None:
             self.threshold = _Threshold(note=estimate.note)
             logger.warning("%s", estimate.note)
         else:
             self.threshold = _Threshold(estimate.threshold, ESTIMATED, estimate.note)
+
+    def _estimate_from(self, neighbors: tuple[Neighbors, Neighbors], pairs: MinedPairs) -> ThresholdEstimate:
+        """Estimate the threshold from the scores of pairs, and of those among random others that were left out."""
+        sampled = None
+        if self.selected is not None:
+            sampled = mine_backgrounds(
+                self.selected.embeddings,
+                self.selected.backgrounds,
+                k=self.search.k,
+                margin=self.search.margin,
+                memory_mib=self.search.memory_mib,
+                device=self.encoding.device or "cpu",
+            )
+        return estimate_threshold(
+            *neighbors,
+            pairs.scores,
+            pairs.source_indices,
+            pairs.target_indices,
+            margin=self.search.margin,
+            sampled=sampled,
+        )
 
     def _log_reject(self, log: IO[bytes] | None, pair: RejectedPair) -> None:
         if log is not None:
