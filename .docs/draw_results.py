@@ -1,7 +1,7 @@
 """Draw the pictures of the results page from recorded JSON: ``python .docs/draw_results.py``.
 
-The files in ``results`` are what the page's commands write with ``--json``; in ``documents.json`` those of several
-documents are together, next to Vecalign's F1.
+The files in ``results`` are what the page's commands write with ``--json``, or the benchmark ``aligners`` with
+``--table``.
 """
 
 from __future__ import annotations
@@ -108,13 +108,27 @@ def draw_mining() -> None:
 
 
 def draw_documents() -> None:
-    scores = {}
-    for name, figures in recorded("documents").items():
-        scores[name] = {
-            "st-xling": [100 * figures["strict"]["f1"]],
-            "Vecalign, same vectors": [100 * figures["vecalign"]["strict"]["f1"]],
-        }
-    grouped_bars("documents_f1", scores, ylabel="strict F1, %")
+    """Draw the strict and the lax F1 of each language and aligner, one next to the other."""
+    rows = recorded("documents")["rows"]
+    labels = {label: label.removesuffix(", tests") for label in rows if label != "Text+Berg, dev"}
+    aligners = {"st-xling": ("st-xling", BLUE, "o"), "bertalign": ("Bertalign", ORANGE, "s")}
+    aligners["vecalign"] = ("Vecalign", GREY, "^")
+    figure = Figure(figsize=(6.8, 2.9), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, kind in zip(panels, ("strict", "lax")):
+        for name, (legend, color, marker) in aligners.items():
+            values = [100 * rows[label][name][kind]["f1"] for label in labels]
+            axes.plot(range(len(labels)), values, marker, color=color, markersize=5, label=legend)
+        axes.set_title(kind, fontsize=9)
+        axes.set_xticks(range(len(labels)), list(labels.values()), rotation=45, ha="right", rotation_mode="anchor")
+        axes.tick_params(labelsize=8)
+        axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+        axes.set_axisbelow(True)
+        for edge in ("top", "right"):
+            axes.spines[edge].set_visible(False)
+    panels[0].set_ylabel("F1, %", fontsize=9)
+    panels[1].legend(frameon=False, fontsize=8, loc="lower right")
+    save_figure(figure, PICTURES / "documents_f1.png", dpi=130)
 
 
 def draw_heads_first() -> None:

@@ -6,9 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tests.benchmarks import filters
+from tests.benchmarks import aligners, filters
 from tests.benchmarks.__main__ import FOLDER, NAMES
 from tests.benchmarks.measure import Ratio, describe
 
@@ -46,6 +47,24 @@ def test_documents_are_read_with_english_first_in_gold(tmp_path: Path) -> None:
         ("Regardez.", "Here. Look."),
         ("ls", "ls"),
     }
+
+
+def test_other_aligners_read_each_group_by_its_last_sentence(tmp_path: Path) -> None:
+    """Vecalign and Bertalign look groups up by their last sentence, ours by the first: a shift would beat them all."""
+    document = aligners.Document("book", "de", ["a", "b", "c"], ["d"], [])
+    texts = [aligners.PAD, "a", "b", "c", "a b", "b c", "d"]
+    vectors = aligners.Vectors(texts, np.eye(7))
+    aligners.write_vectors(document, vectors, 3, tmp_path / "book.npz")
+    arrays = np.load(tmp_path / "book.npz")
+    assert arrays["source"].argmax(axis=2).tolist() == [[1, 2, 3], [0, 4, 5]]
+    assert arrays["source_bytes"].tolist() == [[1, 1, 1], [3, 3, 3]]
+    assert arrays["target"].argmax(axis=2).tolist() == [[6], [0]]
+
+
+def test_an_aligner_that_is_not_installed_is_named(tmp_path: Path) -> None:
+    """Without the environment of the peers, the table of our own figures is printed all the same."""
+    groups, reason = aligners.align_by_peer(sys.executable, "bertalign", tmp_path, 5)
+    assert groups is None and "not installed" in reason
 
 
 @pytest.mark.slow

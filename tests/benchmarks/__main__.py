@@ -15,7 +15,7 @@ from pathlib import Path
 from st_xling.training.run import machine_facts
 
 FOLDER = Path(__file__).parent
-NO_BENCHMARKS = ("__init__", "__main__", "measure", "train_build")
+NO_BENCHMARKS = ("__init__", "__main__", "aligner_peers", "measure", "train_build")
 NAMES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in NO_BENCHMARKS)
 
 
