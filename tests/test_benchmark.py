@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.benchmarks import aligners, filters
+from tests.benchmarks import aligners, document_pairing, filters
 from tests.benchmarks.__main__ import FOLDER, NAMES
 from tests.benchmarks.measure import Ratio, describe
 
@@ -65,6 +65,16 @@ def test_an_aligner_that_is_not_installed_is_named(tmp_path: Path) -> None:
     """Without the environment of the peers, the table of our own figures is printed all the same."""
     groups, reason = aligners.align_by_peer(sys.executable, "bertalign", tmp_path, 5)
     assert groups is None and "not installed" in reason
+
+
+def test_pairs_of_documents_are_counted(tmp_path: Path) -> None:
+    """What the guide says of --pair comes from these counts, of three draws without a fifth of either side."""
+    source, target = document_pairing.made_up(60, 32)
+    assert document_pairing.count_pairs(source, target) == (108, 108, 108)
+    others = document_pairing.count_pairs(source, target[1:] + target[:1])
+    assert others.correct == 0 < others.pairs
+    (tmp_path / "gold").write_text("[0]:[1]\n[1]:[]\n[2]:[0, 2]\n[3]:[]\n", encoding="utf-8")
+    assert document_pairing.cut(tmp_path, 2) == ([[1], [0, 2]], [[0, 1], [2, 3]])
 
 
 @pytest.mark.slow
