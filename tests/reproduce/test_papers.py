@@ -214,6 +214,11 @@ def test_published_pages_come_out_of_their_commands(page: Path) -> None:
         ours = section.partition("| difference |")[0].partition("| paper: ")[0]
         labels = re.findall(r"^\| ([^|]+) \|", ours, re.MULTILINE)
         assert labels == [":---", *map(plain, table.cells)]
+        columns = re.findall(r"^\|  \| (.*) \|$", ours, re.MULTILINE)[0].split(" | ")
+        known_columns = {*itertools.chain.from_iterable(table.cells.values()), *table.entry.get("paper", {})}
+        known_columns.update(itertools.chain.from_iterable(table.entry.get("paper", {}).values()))
+        assert set(columns) <= known_columns
+        assert plain(table.note) in section
 
 
 def planned(command: str) -> Paper:
