@@ -185,7 +185,8 @@ def bucc(
     result = evaluator.evaluate(encoder)
     # JSON has no infinity, the threshold if nothing is correct.
     metrics = {key: value if math.isfinite(value) else None for key, value in result.metrics.items()}
-    print_results(context, "bucc", metrics, result.signature, result.table("pair"))
+    print(result.table("pair"), result.signature, sep="\n")
+    write_results(context, {"bucc": metrics, "sentences": result.sentences, "signature": result.signature})
     if options.keep:
         thresholds = publishable_thresholds(evaluator, result)
         if thresholds:

@@ -62,10 +62,13 @@ class BuccResult(EvaluationResult):
     Attributes:
         histograms: Language pair to what :func:`~st_xling.evaluation.pictures.score_histogram` returns for it.
         use: How the model was used.
+        sentences: Language pair → source sentences, counted from 0, that are in a ``gold`` pair, a ``mined`` one and a
+            ``correct`` one, and their number ``n``: what F1 is a sum over, so that sentences can be resampled.
     """
 
     histograms: Mapping[str, dict[str, Any]]
     use: ModelUse
+    sentences: Mapping[str, dict[str, Any]]
 
 
 class BuccEvaluator(SignedEvaluator):
@@ -238,15 +241,17 @@ class BuccEvaluator(SignedEvaluator):
 
         values: dict[str, dict[str, float]] = {}
         metrics: dict[str, float] = {}
+        sentences: dict[str, dict[str, Any]] = {}
         for (pair, pairs), threshold in zip(mined.items(), thresholds):
             values[pair] = pairs.at(threshold)
+            sentences[pair] = _sentences_of_pairs(self.corpora[pair], pairs, threshold)
             metrics |= {f"{pair}_{measure}": value for measure, value in values[pair].items()}
         means: dict[str, float] = {}
         for measure in MINING_MEASURES[:3]:
             means[measure] = sum(row[measure] for row in values.values()) / len(values)
         columns, rows = mining_rows(values, means, self.threshold_source)
         use = ModelUse.of(model, self.languages)
-        return BuccResult({**metrics, **means}, columns, rows, self.sign(use), histograms, use)
+        return BuccResult({**metrics, **means}, columns, rows, self.sign(use), histograms, use, sentences)
 
     @property
     def languages(self) -> list[str | None]:
@@ -265,8 +270,22 @@ class BuccEvaluator(SignedEvaluator):
                 pairs = mine(source, target, k=self.k, margin=self.margin, retrieval=self.retrieval)
             except ValueError as error:
                 raise ValueError(f"{pair}: {error}") from error
-            evaluated[pair] = EvaluatedPairs(pairs.scores, correct_pairs(pairs, corpus.gold), len(corpus.gold))
+            evaluated[pair] = EvaluatedPairs(
+                pairs.scores, correct_pairs(pairs, corpus.gold), len(corpus.gold), pairs.source_indices
+            )
         return evaluated
+
+
+def _sentences_of_pairs(corpus: IndexedCorpus, pairs: EvaluatedPairs, threshold: float) -> dict[str, Any]:
+    """Return the source sentences in gold pairs, mined pairs and correct ones; see :class:`BuccResult`."""
+    assert pairs.source_indices is not None
+    is_mined = pairs.scores >= threshold
+    return {
+        "n": len(corpus.source),
+        "gold": sorted(source for source, _ in corpus.gold),
+        "mined": sorted(pairs.source_indices[is_mined].tolist()),
+        "correct": sorted(pairs.source_indices[is_mined & pairs.is_correct].tolist()),
+    }
 
 
 def _check_train_split(spec: str | Path, train_split: str, split: str) -> None:

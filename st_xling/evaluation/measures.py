@@ -332,11 +332,13 @@ class EvaluatedPairs:
         scores: float64, finite. *Shape:* ``(pairs,)``
         is_correct: Whether each pair is gold. *Shape:* ``(pairs,)``
         n_gold: Number of gold pairs, found or not.
+        source_indices: Source sentence of each pair, where it is known. *Shape:* ``(pairs,)``
     """
 
     scores: np.ndarray
     is_correct: np.ndarray
     n_gold: int
+    source_indices: np.ndarray | None = None
 
     def best(self) -> Threshold:
         """Return the threshold of highest F1 on this gold, see :func:`~st_xling.mining.best_threshold`."""

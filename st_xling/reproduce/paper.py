@@ -9,7 +9,8 @@
 ``tables``      name → ``title``; ``rows``: label → a model, or ``{model: …, any: value}`` with values for the commands,
                 or ``{run: …, evaluation: …}`` without a model of ours; ``columns``: label → ``{evaluation, value}``,
                 the value a path in the JSON, or several, whose mean is taken, as it is over a list of the scale that
-                only the path names; ``factor`` (100), ``decimals`` (1);
+                only the path names, and ``sentences``: true of an F1 of mined pairs, whose differences get an interval
+                over test sentences, too; ``factor`` (100), ``decimals`` (1);
                 ``paper``: row → column → the paper's own value; ``compare``: pairs of rows; ``note``;
                 ``picture``: true where the points of ``principal_components`` are to be drawn, a panel a row;
                 ``examples``: true where lists of ``evaluate reranking --examples`` are to stand below
@@ -125,10 +126,15 @@ class Step:
 
 
 class TableCell(NamedTuple):
-    """A value of a table: for each seed the step, and the paths of the value in its JSON."""
+    """A value of a table: for each seed the step, and the paths of the value in its JSON.
+
+    Attributes:
+        over_sentences: True if the value is an F1 of mined pairs, whose test sentences can be resampled.
+    """
 
     steps: tuple[Step, ...]
     paths: tuple[str, ...]
+    over_sentences: bool = False
 
 
 @dataclass(frozen=True)
@@ -393,7 +399,7 @@ class _TableReader:
                     column_entry = {"evaluation": column_entry, "value": column.label}
                 values = {**column.values, **row.values, **row_settings}
                 for key, value in column_entry.items():
-                    if key not in ("evaluation", "value"):
+                    if key not in ("evaluation", "value", "sentences"):
                         values[key] = value
                 cell = self._cell(row.label, row_entry, column_entry, values)
                 cells.setdefault(row.label, {})[column.label] = cell
@@ -425,7 +431,8 @@ class _TableReader:
         filled = [_NAME_IN_BRACES.sub(lambda match: str(values.get(match[1], match[0])), path) for path in paths]
         # A list that the label does not name: the mean over its elements.
         expanded = self._expand(dict.fromkeys(filled))
-        return TableCell(tuple(steps), tuple(path.label for path in expanded))
+        labels = tuple(path.label for path in expanded)
+        return TableCell(tuple(steps), labels, over_sentences=bool(column.get("sentences")))
 
     def _step(self, name: str, template: str, values: Mapping[str, Any], seed: int, command_seed: int | None) -> Step:
         """Return the step of a command, which needs those that train the models it names.

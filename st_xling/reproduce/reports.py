@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from st_xling._version import __version__
+from st_xling.evaluation.measures import resample
 from st_xling.evaluation.pictures import draw_points, has_matplotlib
 from st_xling.evaluation.reranking import examples_text
 from st_xling.hub.card import code, fenced, plain
@@ -96,9 +97,11 @@ def _table_content(table: Table, out: Path, failed: dict[str, str]) -> dict[str,
     for first, second in table.compare:
         if first in rows and second in rows:
             subtrahend = f"({second})" if " + " in second else second
-            differences[f"{first} − {subtrahend}"] = {
-                column: difference(rows[first][column], rows[second][column]) for column in rows[first]
-            }
+            gaps = {column: difference(rows[first][column], rows[second][column]) for column in rows[first]}
+            for column, gap in gaps.items():
+                if gap is not None and table.cells[first][column].over_sentences:
+                    gap["sentences"] = _interval_of_cells(table.cells[first][column], table.cells[second][column], out)
+            differences[f"{first} − {subtrahend}"] = gaps
     content: dict[str, Any] = {
         "title": table.title,
         "note": table.note,
@@ -171,7 +174,7 @@ def _numbers_at(content: Any, path: Sequence[str]) -> list[float]:
     return _numbers_at(content[path[0]], path[1:])
 
 
-def difference(first: Sequence[float | None], second: Sequence[float | None]) -> dict[str, float | None] | None:
+def difference(first: Sequence[float | None], second: Sequence[float | None]) -> dict[str, Any] | None:
     """Compute the mean difference of two rows by seed, its 95 % interval and p, by Student's t for pairs.
 
     Args:
@@ -203,6 +206,66 @@ def difference(first: Sequence[float | None], second: Sequence[float | None]) ->
         low = high = mean
         p = float(mean == 0)
     return {"mean": mean, "low": low, "high": high, "p": p, "n": len(gaps), "of": n}
+
+
+def _interval_of_cells(first: TableCell, second: TableCell, out: Path) -> list[float] | None:
+    """Return the interval of :func:`sentence_interval` for two cells in points, ``None`` where a result lacks it."""
+    counts: list[list[Mapping[str, Mapping[str, Any]]]] = []
+    for cell in (first, second):
+        results = [read_json_object(out / step.result).get("sentences") for step in cell.steps]
+        if not all(results):  # seeds that have not run
+            return None
+        counts.append([result for result in results if result])
+    pairs = [pair for pair in counts[0][0] if f"_{pair}_" in first.paths[0]]
+    low, high = sentence_interval(*counts, pairs=pairs)
+    return [100 * low, 100 * high]
+
+
+def sentence_interval(
+    first: Sequence[Mapping[str, Mapping[str, Any]]],
+    second: Sequence[Mapping[str, Mapping[str, Any]]],
+    *,
+    pairs: Sequence[str] = (),
+    samples: int = 1000,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of a difference of F1 over test sentences, the mean of runs and of corpora.
+
+    Source sentences are drawn anew, the same for all runs. It says what other test sentences could give, where the
+    t-test over seeds says what other seeds could.
+
+    Args:
+        first: ``sentences`` of the results of runs, see :class:`~st_xling.evaluation.bucc.BuccResult`.
+        second: The same of the other row, as many, or one run for all.
+        pairs: Language pairs; by default all.
+        samples: Number of samples.
+        seed: Seed of the draw.
+
+    Raises:
+        ValueError: Without runs, or if they are not of the same sentences.
+    """
+    if not first or not second:
+        raise ValueError(f"expected runs of both rows: got {len(first)} and {len(second)}.")
+    pairs = list(pairs or first[0])
+    sizes = [first[0][pair]["n"] for pair in pairs]
+    gold = [first[0][pair]["gold"] for pair in pairs]
+    for run in [*first, *second]:
+        if [run.get(pair, {}).get("gold") for pair in pairs] != gold:
+            raise ValueError("expected runs over the same test sentences.")
+
+    def f1(runs: Sequence[Mapping[str, Mapping[str, Any]]], times: list[np.ndarray]) -> np.ndarray:
+        values = []
+        for run in runs:
+            for pair, times_of_pair in zip(pairs, times):
+                correct, mined, right = (
+                    times_of_pair @ np.bincount(run[pair][name], minlength=times_of_pair.shape[1])
+                    for name in ("correct", "mined", "gold")
+                )
+                values.append(2 * correct / np.maximum(mined + right, 1))
+        return np.mean(values, axis=0)
+
+    low, high = resample(sizes, lambda times: f1(first, times) - f1(second, times), samples=samples, seed=seed)
+    return float(low), float(high)
 
 
 def shown(values: Sequence[float | None] | None, decimals: int) -> str:
@@ -258,6 +321,9 @@ def _shown_difference(gap: Mapping[str, Any] | None, decimals: int) -> str:
     text = f"{gap['mean']:+.{decimals}f}"
     if gap["p"] is not None:
         text += f" [{gap['low']:+.{decimals}f}, {gap['high']:+.{decimals}f}], p {gap['p']:.2g}"
+    if gap.get("sentences"):
+        low, high = gap["sentences"]
+        text += f", sentences [{low:+.{decimals}f}, {high:+.{decimals}f}]"
     return text + _of_seeds(gap["n"], gap["of"])
 
 
@@ -292,12 +358,16 @@ def markdown(content: Mapping[str, Any]) -> str:
     recipes = "".join(f", {name} {fingerprint}" for name, fingerprint in content["recipes"].items())
     if recipes:
         recipes = f"; recipes by fingerprint: {recipes.removeprefix(', ')}"
+    sentences = ""
+    if any(gap and gap.get("sentences") for gap in _all_gaps(content)):
+        sentences = "; “sentences” is the 95 % interval of a bootstrap over test sentences"
     parts = [
         f"# {plain(content['title'])}",
         f"Scale `{content['scale']}`, from {start}, seeds {seeds}, st-xling {content['st-xling']}{recipes}. "
         f"Values are mean ± standard deviation over seeds (n: of how many, where not of all); rows that begin with "
         f"“{_PAPER_PREFIX.strip()}” are the paper's own values, of other data and larger models. Differences are "
-        "paired by seed, with 95 % intervals and p by Student's t, not corrected for their number.",
+        "paired by seed, with 95 % intervals and p by Student's t, not corrected for their number"
+        f"{sentences}.",
         _changes_in_words(content["changes"]),
         fenced(content["command"], "bash"),
     ]
@@ -315,6 +385,12 @@ def markdown(content: Mapping[str, Any]) -> str:
         parts.append("\n".join(f"- {plain(name)}: {plain(why)}" for name, why in content["failed"].items()))
     parts.append(_details("commands", content["commands"], "bash"))
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _all_gaps(content: Mapping[str, Any]) -> Iterable[Mapping[str, Any] | None]:
+    """Return the differences of all tables."""
+    columns = [gaps for table in content["tables"].values() for gaps in table["differences"].values()]
+    return itertools.chain.from_iterable(gaps.values() for gaps in columns)
 
 
 def _changes_in_words(changes: Mapping[str, str]) -> str:

@@ -56,6 +56,18 @@ def data():
     return (train, test), vectors
 
 
+def test_sentences_give_the_figures_again(data):
+    """They are what is resampled for an interval over test sentences."""
+    (train, test), vectors = data
+    result = BuccEvaluator(test, train=train).evaluate(TableModel(vectors))
+    for pair, (source, _, gold) in test.items():
+        counts = result.sentences[pair]
+        assert counts["n"] == len(source) and counts["gold"] == sorted(row for row, _ in gold)
+        assert set(counts["correct"]) <= set(counts["gold"]) & set(counts["mined"])
+        f1 = 2 * len(counts["correct"]) / (len(counts["mined"]) + len(counts["gold"]))
+        assert 0 < f1 == pytest.approx(result.metrics[f"bucc_{pair}_f1"], rel=1e-9)
+
+
 @pytest.mark.parametrize("options", [{}, {"k": 2, "margin": "distance", "retrieval": "intersect"}], ids=str)
 def test_threshold_of_train_applied_to_test(data, options):
     (train, test), vectors = data

@@ -13,12 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
 from st_xling.cli import main
 from st_xling.reproduce import Paper, load_paper, reproduce
-from st_xling.reproduce.reports import difference, markdown, report, text, write_report
+from st_xling.reproduce.reports import difference, markdown, report, sentence_interval, text, write_report
 from st_xling.reproduce.run import inputs_fingerprint, is_done, why_it_failed
 from st_xling.utils.io import write_json
 
@@ -158,6 +159,44 @@ def test_rows_of_a_list_and_examples_below(tmp_path: Path) -> None:
     ]
     for shown in (text(content), markdown(content)):
         assert all(line in shown for line in lines)
+
+
+def test_intervals_over_sentences_are_those_of_plain_draws() -> None:
+    """A gap of one F1 was "shown" by seeds alone, where one gold pair more or less is one F1: the test set is fixed."""
+    random = np.random.default_rng(5)
+
+    def run(recall: float) -> dict[str, dict[str, Any]]:
+        found = {}
+        for pair, n in (("de-en", 90), ("fr-en", 60)):
+            gold = list(range(0, n, 3))
+            correct = [row for row in gold if random.random() < recall]
+            found[pair] = {"n": n, "gold": gold, "mined": [*correct, 1, 2], "correct": correct}
+        return found
+
+    first = [run(0.8), run(0.8)]
+    second = [run(0.6)]
+
+    def f1(runs: list[dict[str, dict[str, Any]]], drawn: dict[str, list[int]]) -> float:
+        values = []
+        for result in runs:
+            for pair, rows in drawn.items():
+                sums = {name: sum(row in result[pair][name] for row in rows) for name in ("gold", "mined", "correct")}
+                values.append(2 * sums["correct"] / (sums["mined"] + sums["gold"]))
+        return sum(values) / len(values)
+
+    gaps = []
+    for _ in range(1000):
+        drawn = {pair: random.integers(counts["n"], size=counts["n"]).tolist() for pair, counts in first[0].items()}
+        gaps.append(f1(first, drawn) - f1(second, drawn))
+    low, high = sentence_interval(first, second)
+    assert (low, high) == pytest.approx(np.quantile(gaps, [0.025, 0.975]), abs=0.02)
+    assert sentence_interval(first, first) == (0.0, 0.0)
+    of_pair = sentence_interval(first, second, pairs=["fr-en"])
+    assert of_pair != (low, high) and of_pair[1] - of_pair[0] > high - low
+    with pytest.raises(ValueError, match="same test sentences"):
+        sentence_interval(first, [{"de-en": second[0]["de-en"] | {"gold": [0]}, "fr-en": second[0]["fr-en"]}])
+    with pytest.raises(ValueError, match="got 2 and 0"):
+        sentence_interval(first, [])
 
 
 def test_differences_are_students_t_for_pairs() -> None:
