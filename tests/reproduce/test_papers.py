@@ -219,6 +219,8 @@ def test_published_pages_come_out_of_their_commands(page: Path) -> None:
         known_columns.update(itertools.chain.from_iterable(table.entry.get("paper", {}).values()))
         assert set(columns) <= known_columns
         assert plain(table.note) in section
+        # Bars of values were there, which no command drew any more, with names of rows that were gone.
+        assert ("![" in section) == bool(table.entry.get("picture"))
 
 
 def planned(command: str) -> Paper:
