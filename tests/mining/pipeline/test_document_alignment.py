@@ -12,7 +12,7 @@ from st_xling.data import load_pairs
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.scored import read_scored
 from st_xling.evaluation.alignment import document_scores, evaluate_groups, read_groups
-from st_xling.mining import FilterOptions, align_texts, pair_documents, split_sentences
+from st_xling.mining import FilterOptions, align_texts, encoding, pair_documents, split_sentences
 from st_xling.utils.options import AlignmentFormat
 from st_xling.utils.text import ParallelTextError
 from tests.document_files import plain, write_docx, write_epub
@@ -191,6 +191,35 @@ def test_what_is_refused(files: tuple[Path, Path], model: Any, tmp_path: Path) -
     with pytest.raises(ValueError, match=r"would replace the input .*book\.de"):
         align_texts([files], files[0], model=model)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_run_that_was_interrupted_between_rounds_resumes(
+    files: tuple[Path, Path], model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Groups are encoded in rounds: one that is interrupted in a later round keeps the vectors of those before it."""
+    embed = encoding.embed
+    embedded: list[str] = []
+    interrupted = False
+
+    def embed_until_a_group(model: Any, texts: list[str], **options: Any) -> Any:
+        nonlocal interrupted
+        is_of_groups = not {*texts} <= sentences
+        if is_of_groups and not interrupted:
+            interrupted = True
+            raise KeyboardInterrupt
+        embedded.extend(texts)
+        return embed(model, texts, **options)
+
+    sentences = {*lines(files[0]), *lines(files[1])}
+    align_texts([files], tmp_path / "whole.tsv", model=model, max_size=4, filters=UNFILTERED)
+    monkeypatch.setattr(encoding, "embed", embed_until_a_group)
+    with pytest.raises(KeyboardInterrupt):
+        align_texts([files], tmp_path / "pairs.tsv", model=model, max_size=4, filters=UNFILTERED)
+    assert not (tmp_path / "pairs.tsv").exists() and {*embedded} == sentences - {""}
+    embedded.clear()
+    align_texts([files], tmp_path / "pairs.tsv", model=model, max_size=4, filters=UNFILTERED)
+    assert (tmp_path / "pairs.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
+    assert embedded and sentences.isdisjoint(embedded)
 
 
 def test_gold(tmp_path: Path) -> None:
