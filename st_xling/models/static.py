@@ -34,7 +34,7 @@ class StaticOptions(TypedDict, total=False):
 
 
 def static_encoder(
-    texts: Iterable[str], *, vocabulary: int = 65_536, dimensions: int = 256, seed: int = 0
+    texts: Iterable[str], *, vocabulary: int = 24_000, dimensions: int = 256, seed: int = 0
 ) -> SentenceTransformer:
     r"""A tokenizer trained on ``texts`` over a table of random vectors, one for each of its tokens.
 
@@ -69,8 +69,8 @@ def static_encoder(
     return mark_loaded(SentenceTransformer(modules=[bag], device="cpu"))
 
 
-def train_static_tokenizer(texts: Iterable[str], *, vocabulary: int = 65_536) -> Tokenizer:
-    """A tokenizer whose vocabulary has most words as a whole, for vectors that are averaged.
+def train_static_tokenizer(texts: Iterable[str], *, vocabulary: int = 24_000) -> Tokenizer:
+    """A tokenizer whose vocabulary has frequent words as a whole, for vectors that are averaged.
 
     Byte-pair encoding over words in lower case; accents are kept. A word begins with ``▁`` wherever it stands, also
     after a quotation mark, so that it has one vector. Text of scripts without spaces (Chinese, Japanese, Thai, Lao,

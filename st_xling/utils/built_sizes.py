@@ -57,7 +57,7 @@ def check_sizes(
     return heads
 
 
-def check_static_sizes(*, vocabulary: int = 65_536, dimensions: int = 256, seed: int = 0) -> None:
+def check_static_sizes(*, vocabulary: int = 24_000, dimensions: int = 256, seed: int = 0) -> None:
     """Raise ``ValueError`` for sizes of no static encoder.
 
     The arguments are those of :func:`~st_xling.models.static_encoder`.
