@@ -23,6 +23,7 @@ PICTURES = FOLDER.parent / "st_xling" / "docs" / "pictures"
 BLUE = "#0072b2"
 ORANGE = "#e69f00"
 GREY = "#777777"
+COLORS = (BLUE, ORANGE, "#009e73", "#cc79a7", "#d55e00", "#56b4e9")
 
 
 def recorded(name: str) -> Any:
@@ -155,6 +156,31 @@ def draw_retrieval() -> None:
     grouped_bars("retrieval", scores, ylabel="%")
 
 
+def draw_first_stage() -> None:
+    """Draw a curve for each text: time in % of the full run, and the share of its pairs that two stages keep."""
+    figure = Figure(figsize=(6.8, 3.0), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True)
+    titles = {"kept": "all pairs", "right_kept": "pairs that are right"}
+    texts = recorded("first_stage")
+    for axes, (field, title) in zip(panels, titles.items()):
+        for (name, points), color, marker in zip(texts.items(), COLORS, "osD^vP"):
+            full, *others = points
+            others = sorted(others, key=lambda point: point["seconds"])
+            times = [100 * point["seconds"] / full["seconds"] for point in [*others, full]]
+            kept = [100 * point[field] for point in [*others, full]]
+            axes.plot(times, kept, color=color, marker=marker, markersize=4, linewidth=1.2, label=name)
+        axes.set_title(title, fontsize=9)
+        axes.set_xlabel("time, % of the full run", fontsize=9)
+        axes.tick_params(labelsize=8)
+        axes.grid(color="#dddddd", linewidth=0.6)
+        axes.set_axisbelow(True)
+        for edge in ("top", "right"):
+            axes.spines[edge].set_visible(False)
+    panels[0].set_ylabel("kept, %", fontsize=9)
+    panels[1].legend(frameon=False, fontsize=8)
+    save_figure(figure, PICTURES / "first_stage.png", dpi=130)
+
+
 def main() -> None:
     dots("tatoeba", {f"{way} English": tatoeba("tatoeba", way) for way in ("to", "from")})
     dots("fine_tuning", {name: tatoeba(f"e5_small_dap_{name}", "to", "from") for name in ("before", "after")})
@@ -163,6 +189,7 @@ def main() -> None:
     draw_heads_first()
     draw_reranking()
     draw_retrieval()
+    draw_first_stage()
 
 
 if __name__ == "__main__":

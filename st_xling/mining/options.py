@@ -113,7 +113,7 @@ class FirstStageOptions:
         recall: Share of the pairs that shall not be lost, as estimated from the static margins of the pairs that were
             mined; more sentences are embedded until it is reached.
         share: Share of the sentences to embed, in place of ``recall``.
-        background: Share of the sentences that are embedded at random, 20,000 of a text at most, so that scores stay
+        background: Share of the sentences that are embedded at random, 10,000 of a text at most, so that scores stay
             near what they are among all.
         seed: Seed of this choice.
 

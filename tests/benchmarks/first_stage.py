@@ -62,6 +62,7 @@ class Point:
         seconds: Of all, embedding included.
         pairs: Number of pairs.
         kept: Share of the pairs of the full run.
+        right_kept: Share of those of them that are gold pairs.
         estimated: Share of the pairs that the run says it keeps; NaN if it does not.
         precision: Of gold pairs.
         recall: Of gold pairs.
@@ -75,6 +76,7 @@ class Point:
     seconds: float
     pairs: int
     kept: float
+    right_kept: float
     estimated: float
     precision: float
     recall: float
@@ -154,6 +156,7 @@ def mine_in_stages(
             seconds=seconds,
             pairs=len(pairs),
             kept=len(pairs & full) / max(1, len(full)),
+            right_kept=len(pairs & full & gold) / max(1, len(full & gold)),
             estimated=math.nan if stage is None or stage.recall is None else stage.recall,
             precision=correct / max(1, len(pairs)),
             recall=correct / max(1, len(gold)),
@@ -212,7 +215,8 @@ def measure(
         for point in others:
             note = (
                 f"{point.embedded:.1%} embedded, {point.kept:.1%} of the pairs kept (estimated {point.estimated:.1%}), "
-                f"F1 {point.f1:.3f} by {full.f1:.3f}, recall {point.recall:.3f} by {full.recall:.3f}"
+                f"{point.right_kept:.1%} of the right ones, F1 {point.f1:.3f} by {full.f1:.3f}, "
+                f"recall {point.recall:.3f} by {full.recall:.3f}"
             )
             yield Ratio(
                 f"{name}, {point.share:.0%} of the sentences: time", "full run", point.seconds / full.seconds, note=note

@@ -41,8 +41,8 @@ FIRST_SHARE = 0.15
 #: Share from which on all sentences are embedded: the others would save little.
 MOST_SHARE = 0.6
 
-#: Background of a text at most, in sentences: more change no score.
-MOST_BACKGROUND = 20_000
+#: Background of a text at most, in sentences. From 200,000, twice as many cost 5 % more and gave the same best F1.
+MOST_BACKGROUND = 10_000
 
 # Least and largest growth of the share from one round to the next.
 _LEAST_GROWTH = 1.25
