@@ -11,7 +11,7 @@ from st_xling.data.docx import docx_paragraphs
 from st_xling.data.epub import epub_paragraphs
 from st_xling.data.html_pages import html_paragraphs
 from st_xling.data.odt import odt_paragraphs
-from st_xling.data.subtitles import read_cues
+from st_xling.data.subtitles import join_sentences, read_cues
 from st_xling.utils.file_endings import FILE_FORMATS, FileFormat
 from st_xling.utils.text import ParallelTextError, unpacked_ending
 
@@ -21,8 +21,9 @@ class Document:
     """Text of a document.
 
     Attributes:
-        texts: Its paragraphs, or what is said in subtitles, in order, each in one line.
-        times: Times of subtitles; none of paragraphs.
+        texts: Its paragraphs, or what is said in subtitles, in order, each in one line. The cues of a sentence are
+            joined, see :func:`~st_xling.data.subtitles.join_sentences`.
+        times: Times of subtitles, from the first to the last of joined cues; none of paragraphs.
     """
 
     texts: list[str]
@@ -34,7 +35,7 @@ def _read_paragraphs(read: Callable[[str | Path], list[str]], path: str | Path) 
 
 
 def _read_subtitles(path: str | Path) -> Document:
-    cues = read_cues(path)
+    cues = join_sentences(read_cues(path))
     return Document([cue.text for cue in cues], tuple(cue.time for cue in cues))
 
 

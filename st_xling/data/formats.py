@@ -31,7 +31,7 @@ from st_xling.data.po import po_rows
 from st_xling.data.squad_form import read_squad
 from st_xling.data.tmx import tmx_rows
 from st_xling.data.xliff import xliff_rows
-from st_xling.utils.file_endings import JSON_ENDINGS
+from st_xling.utils.file_endings import JSON_ENDINGS, endings_of
 from st_xling.utils.json_text import parse_json
 from st_xling.utils.languages import (
     canonical_language,
@@ -337,8 +337,7 @@ FORMATS: dict[str, Callable[..., Iterator[NumberedRow]]] = {
     ".json": json_objects,
     ".parquet": parquet_rows,
     ".tmx": tmx_rows,
-    ".xlf": xliff_rows,
-    ".xliff": xliff_rows,
+    **dict.fromkeys(endings_of("xliff"), xliff_rows),
     ".po": po_rows,
     "|||": bar_rows,
 }

@@ -19,6 +19,22 @@ _READING = re.compile(r"<rt\b[^>]*>.*?(?:</rt>|(?=</ruby>)|$)", re.DOTALL | re.I
 _TAG = re.compile(r"</?(?:[a-z]|font|lang|ruby|rp)(?=[\s.>])[^<>]*>|<[\d:.]+>|\{\\[^{}]*\}", re.IGNORECASE)
 
 
+# What may follow the end of a sentence: quotation marks and brackets that close, notes of music.
+_SENTENCE_END = re.compile(r"(?:[.!?。！？؟।॥։។…♪♫\])）]|\.\.\.)[\"'’”»›」』)\]\s♪♫]*$")
+# What ends a sentence, or only interrupts it.
+_ELLIPSIS_END = re.compile(r"(?:…|\.{2,})$")
+_ELLIPSIS = re.compile(r"…|\.{2,}")
+# A cue that does not continue a sentence: a speaker's dash, a sound in brackets, a song.
+_NEW_SPEECH = re.compile(r"[-‐-―•♪♫(\[（【*#]")
+
+#: Share of the cues of a file that must end a sentence, so that the others can be taken for parts of one: many
+#: subtitles, above all Chinese and Thai ones, have no full stops.
+_MIN_SENTENCE_ENDS = 0.3
+#: Maximum number of cues of a sentence, and seconds between two of them.
+_MAX_CUES = 6
+_MAX_PAUSE = 2.0
+
+
 class Cue(NamedTuple):
     """What is shown at one time.
 
@@ -47,16 +63,80 @@ def read_cues(path: str | Path) -> list[Cue]:
     if is_vtt and not lines[0].startswith("WEBVTT"):
         raise ParallelTextError(f"{path}: expected WEBVTT in the first line, got {lines[0][:60]!r}; is this WebVTT?")
     cues: list[Cue] = []
-    cues_by_time: Counter[str] = Counter()
     for time, cue_lines in _timed_lines(lines, goes_on=not is_vtt):
         cue_text = _plain_text("\n".join(cue_lines), is_vtt=is_vtt)
         if not is_blank(cue_text):
-            cues_by_time[time] += 1
-            number = cues_by_time[time]
-            cues.append(Cue(f"{time}/{number}" if number > 1 else time, cue_text))
+            cues.append(Cue(time, cue_text))
     if not cues:
         raise ParallelTextError(f"{path}: expected subtitles (00:00:01,000 --> 00:00:02,000 and text), got none")
-    return cues
+    return _with_distinct_times(cues)
+
+
+def join_sentences(cues: Sequence[Cue]) -> list[Cue]:
+    """Join the cues of each sentence that runs across several ones; their time is from the first to the last.
+
+    A cue without the end of a sentence is joined with the next one, unless there is a pause of two seconds, or that one
+    begins with the dash of a speaker, a bracket or music. In a file in which few cues end a sentence, none is joined.
+
+    Example:
+        >>> cues = [Cue("00:00:01.000-00:00:02.000", "I told you"), Cue("00:00:02.000-00:00:03.500", "it would rain.")]
+        >>> join_sentences(cues)
+        [Cue(time='00:00:01.000-00:00:03.500', text='I told you it would rain.')]
+    """
+    ends = sum(_SENTENCE_END.search(cue.text) is not None for cue in cues)
+    if ends < _MIN_SENTENCE_ENDS * len(cues):
+        return list(cues)
+    sentences: list[list[Cue]] = []
+    for cue in cues:
+        if sentences and len(sentences[-1]) < _MAX_CUES and _continues(sentences[-1][-1], cue):
+            sentences[-1].append(cue)
+        else:
+            sentences.append([cue])
+    joined = [_joined(parts) for parts in sentences]
+    return _with_distinct_times(joined)
+
+
+def _continues(cue: Cue, following: Cue) -> bool:
+    """Return whether a cue goes on in the next one."""
+    pause = _seconds(_beginning(following)) - _seconds(_end(cue))
+    is_at_once = _beginning(following) <= _beginning(cue)
+    if is_at_once or pause > _MAX_PAUSE or _NEW_SPEECH.match(following.text):
+        return False
+    if _ELLIPSIS_END.search(cue.text):
+        return _ELLIPSIS.match(following.text) is not None or following.text[0].islower()
+    return _SENTENCE_END.search(cue.text) is None
+
+
+def _joined(cues: Sequence[Cue]) -> Cue:
+    """Return cues as one."""
+    if len(cues) == 1:
+        return cues[0]
+    return Cue(f"{_beginning(cues[0])}-{_end(cues[-1])}", join_lines("\n".join(cue.text for cue in cues)))
+
+
+def _beginning(cue: Cue) -> str:
+    return cue.time.split("-")[0]
+
+
+def _end(cue: Cue) -> str:
+    return cue.time.split("-")[1].split("/")[0]
+
+
+def _seconds(time: str) -> float:
+    hours, minutes, seconds = time.split(":")
+    return 3600 * int(hours) + 60 * int(minutes) + float(seconds)
+
+
+def _with_distinct_times(cues: Sequence[Cue]) -> list[Cue]:
+    """Number the cues that have the time of an earlier one."""
+    cues_by_time: Counter[str] = Counter()
+    distinct: list[Cue] = []
+    for cue in cues:
+        time = cue.time.split("/")[0]
+        cues_by_time[time] += 1
+        number = cues_by_time[time]
+        distinct.append(Cue(f"{time}/{number}" if number > 1 else time, cue.text))
+    return distinct
 
 
 def _timed_lines(lines: Sequence[str], *, goes_on: bool) -> Iterator[tuple[str, list[str]]]:

@@ -1,7 +1,11 @@
-"""Translations in XLIFF 1.2 and 2: the finished pairs of segments, in bounded memory."""
+"""Translations in XLIFF 1.2 and 2: the finished pairs of segments, in bounded memory.
+
+Trados, Phrase and memoQ write XLIFF 1.2 under other endings, with states of their own.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +41,15 @@ _UNFINISHED_STATES = frozenset(
 )
 _UNFINISHED_QUALIFIERS = frozenset(["fuzzy-match", "mt-suggestion"])
 _HEADER = "x-gettext-domain-header"  # of a PO file that was converted
+# What tells that a translation is finished: levels of Trados for each segment, steps of Phrase, states of memoQ.
+_TRADOS_FINISHED = frozenset(["Translated", "ApprovedTranslation", "ApprovedSignOff"])
+_PHRASE_CONFIRMED = "{http://www.memsource.com/mxlf/2.0}confirmed"
+_MEMOQ_STATUS = "{MQXliff}status"
+_MEMOQ_FINISHED = ("Confirmed", "ManuallyConfirmed", "Proofread")
+# Inline tags of Phrase, which are part of the text: {b>bold<b}, {1>…<1}, {1}.
+_PHRASE_TAG = re.compile(r"\{[\w^]{1,3}>|<[\w^]{1,3}\}|\{\d{1,3}\}")
+# Text that a reviewer has deleted in Trados.
+_DELETED = "x-sdl-deleted"
 # Inline tags whose content is text of the segment; the content of others is a code of another format.
 _TAGS_OF_TEXT = frozenset(["g", "mrk", "pc"])
 
@@ -46,12 +59,13 @@ def xliff_rows(path: str | Path, faults: FaultLog, languages: LanguagePair = (No
 
     Left out, and counted, are segments without a translation, those that are not to be translated, and unfinished
     translations: those with a state such as ``needs-translation`` or ``initial``, from a fuzzy match or a machine, or
-    ``approved="no"`` without a state. A state ``translated`` or ``final`` counts without ``approved="yes"``, too.
+    ``approved="no"`` without a state. A state ``translated`` or ``final`` counts without ``approved="yes"``, too. In
+    files of Trados, Phrase and memoQ a translation is finished if it is confirmed there.
 
     Of inline tags the equivalent text is read, if they have one that is no markup; a line break is a space.
 
     Args:
-        path: ``.xlf`` or ``.xliff``, plain or packed; UTF-8 or UTF-16.
+        path: ``.xlf`` or ``.xliff``, or ``.sdlxliff``, ``.mxliff`` or ``.mqxliff``; plain or packed; UTF-8 or UTF-16.
         faults: Where segments with control characters or without a source are noted.
         languages: Source and target, which may be those of the file in reverse. Otherwise those of the file's name, or
             those that the file names.
@@ -85,11 +99,13 @@ class _Segment(NamedTuple):
         source: Its source; ``None`` if there is none.
         target: Its translation; ``None`` if there is none.
         state: Element whose attributes tell the state of the translation.
+        number: Number of a segment that is marked in the texts of its unit; ``None`` for one that is not.
     """
 
     source: ElementTree.Element | None
     target: ElementTree.Element | None
     state: ElementTree.Element
+    number: str | None = None
 
 
 @dataclass
@@ -154,11 +170,14 @@ class _Translations:
             return None
         source = segment_text(segment.source, codes)
         target = "" if segment.target is None else segment_text(segment.target, codes)
+        if _PHRASE_CONFIRMED in unit.attrib:
+            source = normalize_spaces(_PHRASE_TAG.sub("", source))
+            target = normalize_spaces(_PHRASE_TAG.sub("", target))
         if not target:
             if source:
                 self.faults.skip(self.path, "no translation")
             return None
-        if _is_unfinished(segment.state, unit):
+        if _is_unfinished(segment, unit):
             self.faults.skip(self.path, "an unfinished translation")
             return None
         for text in (source, target):
@@ -215,7 +234,7 @@ def _segments_of_trans_unit(unit: ElementTree.Element) -> Iterator[_Segment]:
         targets = _marked_segments(target)
         if sources and sources.keys() == targets.keys():
             for number, marked in sources.items():
-                yield _Segment(marked, targets[number], state)
+                yield _Segment(marked, targets[number], state, number)
             return
     yield _Segment(source, target, state)
 
@@ -226,14 +245,36 @@ def _marked_segments(text: ElementTree.Element) -> dict[str, ElementTree.Element
     return {mark.get("mid", ""): mark for mark in marks if mark.get("mtype") == "seg"}
 
 
-def _is_unfinished(translation: ElementTree.Element, unit: ElementTree.Element) -> bool:
+def _is_unfinished(segment: _Segment, unit: ElementTree.Element) -> bool:
     """Return whether a translation still has to be done or checked, by its state or else that of its unit."""
-    state = translation.get("state")
+    is_confirmed = _is_confirmed(unit, segment.number)
+    if is_confirmed is not None:
+        return not is_confirmed
+    state = segment.state.get("state")
     if state is None:
         is_refused = unit.get("approved") == "no"
     else:
         is_refused = state in _UNFINISHED_STATES
-    return is_refused or translation.get("state-qualifier") in _UNFINISHED_QUALIFIERS
+    return is_refused or segment.state.get("state-qualifier") in _UNFINISHED_QUALIFIERS
+
+
+def _is_confirmed(unit: ElementTree.Element, number: str | None) -> bool | None:
+    """Return whether Trados, Phrase or memoQ has a translation as finished; ``None`` in files of other programs.
+
+    Args:
+        unit: The unit.
+        number: Number of the segment; ``None`` for the whole unit.
+    """
+    levels = {segment.get("id"): segment.get("conf") for segment in unit.iterfind("{*}seg-defs/{*}seg")}
+    if levels:
+        if number is not None:
+            return levels.get(number) in _TRADOS_FINISHED
+        return all(level in _TRADOS_FINISHED for level in levels.values())
+    if _PHRASE_CONFIRMED in unit.attrib:
+        return unit.get(_PHRASE_CONFIRMED) != "0"
+    if _MEMOQ_STATUS in unit.attrib:
+        return unit.get(_MEMOQ_STATUS, "").startswith(_MEMOQ_FINISHED)
+    return None
 
 
 def segment_text(segment: ElementTree.Element, codes: Mapping[str, str]) -> str:
@@ -250,7 +291,8 @@ def _inline_text(element: ElementTree.Element, codes: Mapping[str, str]) -> Iter
     yield element.text or ""
     for inline in element:
         if local_name(inline) in _TAGS_OF_TEXT:
-            yield from _inline_text(inline, codes)
+            if inline.get("mtype") != _DELETED:
+                yield from _inline_text(inline, codes)
         else:
             yield _equivalent_text(inline, codes)
         yield inline.tail or ""

@@ -36,6 +36,7 @@ from st_xling.data.check import FaultLog, is_unicode
 from st_xling.data.documents import Document, is_document, read_document
 from st_xling.data.formats import is_id_header
 from st_xling.data.line_ids import NEARLY_ALL, LineIds
+from st_xling.utils.file_endings import endings_of_rows
 from st_xling.utils.identify import main_language
 from st_xling.utils.json_text import parse_json
 from st_xling.utils.languages import UNKNOWN
@@ -52,6 +53,7 @@ from st_xling.utils.text import (
     open_bytes,
     raw_lines,
     unescape_cell,
+    unpacked_ending,
 )
 
 Parsed = TypeVar("Parsed", covariant=True)
@@ -268,6 +270,12 @@ class MiningText(IndexedLines[str]):
         self._may_have_ids = format is not None
         check_choice("format", self.format, TextFormat)
         super().__init__(path)
+        if format is None and unpacked_ending(path) in endings_of_rows("unit"):
+            kind = unpacked_ending(path)[1:].upper()
+            raise ParallelTextError(
+                f"{path}: expected a text, got {kind}, which has pairs: nothing to align or mine. Score them: "
+                f"st-xling score {path}"
+            )
         if is_document(path):
             if format is not None:
                 raise ValueError(f"{path}: a document has no format of lines: got {format!r}; leave it out.")

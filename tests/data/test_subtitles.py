@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from st_xling.data.subtitles import read_cues
+from st_xling.data.subtitles import Cue, join_sentences, read_cues
 from st_xling.utils.text import ParallelTextError
 
 SRT = """1
@@ -96,3 +96,30 @@ def test_other_files_get_one_line(name: str, text: str, message: str, tmp_path: 
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ParallelTextError, match=message):
         read_cues(path)
+
+
+# Texts of cues of a second each, with an empty one for a pause of three seconds → texts of the sentences.
+SENTENCES = [
+    (["Ich habe dir gesagt,", "dass es regnet.", "Komm!"], ["Ich habe dir gesagt, dass es regnet.", "Komm!"]),
+    (["Who is there", "- Me.", "[knocking]", "Come in."], ["Who is there", "- Me.", "[knocking]", "Come in."]),
+    (["I thought…", "…you knew.", "No…", "Yes."], ["I thought… …you knew.", "No…", "Yes."]),
+    (["Warte", "", "", "", "hier.", "Gut."], ["Warte", "hier.", "Gut."]),
+    (["他说明天", "会下雨。", "好。"], ["他说明天会下雨。", "好。"]),
+    (["今天很冷", "我们走吧", "好", "等等", "来了。"], ["今天很冷", "我们走吧", "好", "等等", "来了。"]),
+    (["a"] * 7 + ["b."] * 4, ["a a a a a a", "a b.", "b.", "b.", "b."]),
+]
+
+
+@pytest.mark.parametrize(("texts", "sentences"), SENTENCES)
+def test_sentences_across_cues(texts: list[str], sentences: list[str]) -> None:
+    """Halves of a sentence were aligned, and mined, one by one; in subtitles without full stops nothing is joined."""
+    cues = [Cue(f"00:00:{row:02}.000-00:00:{row + 1:02}.000", text) for row, text in enumerate(texts) if text]
+    joined = join_sentences(cues)
+    assert [cue.text for cue in joined] == sentences
+    assert joined[0].time.startswith("00:00:00.000-") and joined[-1].time.endswith(f"-00:00:{len(texts):02}.000")
+    assert len({cue.time for cue in joined}) == len(joined)
+
+
+def test_cues_shown_at_once_are_not_one_sentence() -> None:
+    cues = [Cue("00:00:01.000-00:00:02.000", "PARIS"), Cue("00:00:01.000-00:00:02.000/2", "Wie geht es dir?")]
+    assert join_sentences(cues) == cues

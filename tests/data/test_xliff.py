@@ -75,6 +75,26 @@ SEGMENTS = {
                 '</seg-source><target><mrk mtype="seg" mid="1">Eins.</mrk> <mrk mtype="seg" mid="2">Zwei.</mrk>'
                 "</target></trans-unit>"),
         [("One.", "Eins."), ("Two.", "Zwei.")], {}),
+    "Trados": (
+        xliff_1('<trans-unit id="1"><source>One. Two. Three.</source><seg-source>'
+                '<mrk mtype="seg" mid="1">One.</mrk> <mrk mtype="seg" mid="2">Two.</mrk>'
+                ' <mrk mtype="seg" mid="3">Three.</mrk></seg-source><target><mrk mtype="seg" mid="1">Ein'
+                '<mrk mtype="x-sdl-deleted">e</mrk><mrk mtype="x-sdl-added">s</mrk>.</mrk>'
+                ' <mrk mtype="seg" mid="2">Zwo.</mrk> <mrk mtype="seg" mid="3">Drei.</mrk></target>'
+                '<seg-defs xmlns="http://sdl.com/FileTypes/SdlXliff/1.0"><seg id="1" conf="Translated"/>'
+                '<seg id="2" conf="Draft" percent="80"/><seg id="3" conf="RejectedTranslation"/></seg-defs>'
+                "</trans-unit>"),
+        [("One.", "Eins.")], {"an unfinished translation": 2}),
+    "Phrase": (
+        xliff_1("".join(
+            trans_unit(*texts, f'm:confirmed="{step}" xmlns:m="http://www.memsource.com/mxlf/2.0"')
+            for step, texts in enumerate([("A", "Ah"), ("{1>Gain&lt;1} {2}3 {b>speed&lt;b}", "{1>Plus&lt;1} {2}3")]))),
+        [("Gain 3 speed", "Plus 3")], {"an unfinished translation": 1}),
+    "memoQ": (
+        xliff_1("".join(
+            trans_unit(status[0], status[0].lower(), f'mq:status="{status}" xmlns:mq="MQXliff"')
+            for status in ("ManuallyConfirmed", "PartiallyEdited", "Rejected", "Confirmed", "NotStarted"))),
+        [("M", "m"), ("C", "c")], {"an unfinished translation": 3}),
     "inline tags": (
         xliff_1(trans_unit(
             'A<x id="1" ctype="lb"/>line, <g id="2">bold</g><bpt id="3">&lt;i&gt;</bpt>it<ept id="3">&lt;/i&gt;</ept>'
@@ -161,3 +181,11 @@ def test_entities_of_other_files_are_not_read(tmp_path: Path) -> None:
     except ParallelTextError:
         return
     assert "secret" not in str(rows)
+
+
+@pytest.mark.parametrize("ending", ["sdlxliff", "mxliff", "mqxliff"])
+def test_files_of_other_programs_are_pairs(ending: str, tmp_path: Path) -> None:
+    """They were refused, or mined as lines of XML; to rename them was no use, for their states were ignored."""
+    path = tmp_path / f"app.{ending}"
+    path.write_text(xliff_1(trans_unit("Hi", "Hallo")), encoding="utf-8")
+    assert load_pairs(path)[0] == {"source": "Hi", "target": "Hallo", "source_language": "en", "target_language": "de"}

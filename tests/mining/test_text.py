@@ -76,6 +76,13 @@ def test_documents_are_read_as_sentences(tmp_path: Path) -> None:
         MiningText(subtitles, format="lines")
 
 
+@pytest.mark.parametrize("name", ["app.po", "app.sdlxliff.gz", "memory.tmx"])
+def test_pairs_are_not_mined(name: str, tmp_path: Path) -> None:
+    """A PO file was mined as lines, with its msgid; XLIFF got the advice to name it .tmx."""
+    with pytest.raises(ParallelTextError, match=f"{name}: expected a text, got .*: nothing to align or mine"):
+        MiningText(tmp_path / name)
+
+
 LINES = st.lists(TEXT.map(lambda text: text.replace("\n", "").rstrip("\r").removeprefix("\ufeff")), max_size=8)
 
 
