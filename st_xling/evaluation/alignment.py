@@ -26,8 +26,10 @@ PairLinks: TypeAlias = Iterable[tuple[int, int]]
 #: Source lines and the target lines that translate them, counted from 0; a side is empty for lines without a partner.
 LineGroup: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 
-# Source lines, target lines and perhaps a cost: ``[0]:[0, 1]:0.16``.
-_GROUP = re.compile(r"\s*\[([\d,\s]*)\]\s*:\s*\[([\d,\s]*)\]\s*(?::.*)?")
+# Source lines, target lines and perhaps a cost: ``[0]:[0, 1]:0.16``, or ``([0], [0, 1])``.
+_GROUP = re.compile(r"\s*\(?\[([\d,\s]*)\]\s*[:,]\s*\[([\d,\s]*)\]\)?\s*(?::.*)?")
+# Numbers of source and target lines before a place where both can be divided, and a score: hunalign's ladder.
+_RUNG = re.compile(r"(\d+)\t(\d+)\t\S+\s*")
 
 
 class GoldLinks(NamedTuple):
@@ -216,15 +218,31 @@ def read_links(path: str | Path, *, first: int = 0) -> list[GoldLinks]:
 
 
 def read_groups(path: str | Path) -> list[LineGroup]:
-    """Read groups of lines in Vecalign's format, one per line, such as ``[0]:[0, 1]:0.16``; blank lines are skipped.
+    """Read groups of lines as aligners write them; blank lines are skipped.
+
+    =========  ===================  ==========================================================
+    aligner    line                 content
+    =========  ===================  ==========================================================
+    Vecalign   ``[0]:[0, 1]:0.16``  source lines, target lines, cost
+    Bertalign  ``([0], [0, 1])``    source lines, target lines, as Python prints them
+    hunalign   ``1 TAB 2 TAB 0.4``  numbers of lines before the end of a group, score (ladder)
+    =========  ===================  ==========================================================
 
     Raises:
         ParallelTextError: If a line is not a group, or the file has no groups; the message names file and line.
     """
     groups: list[LineGroup] = []
+    source_end = target_end = 0  # of the last group of a ladder
     for number, raw in enumerate(raw_lines(path), 1):
         line = raw.decode("utf-8", "replace")
         if not line.strip():
+            continue
+        rung = _RUNG.fullmatch(line)
+        if rung is not None and int(rung[1]) >= source_end and int(rung[2]) >= target_end:
+            group = (tuple(range(source_end, int(rung[1]))), tuple(range(target_end, int(rung[2]))))
+            source_end, target_end = int(rung[1]), int(rung[2])
+            if any(group):
+                groups.append(group)
             continue
         match = _GROUP.fullmatch(line)
         if match is None:

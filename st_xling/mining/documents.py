@@ -487,7 +487,7 @@ def _align(
     band = _band_to_search(source, target, margin=2 * max_size)
     log_ratio = _log_length_ratio(source, target, band)
     costs = _GroupCosts(source, target, means=means, log_ratio=log_ratio, with_means=with_means)
-    return costs, _cheapest_path(costs, shapes, band)
+    return costs, _cheapest_path(costs, shapes, band, gap_price=GAP, unpaired_price=UNPAIRED)
 
 
 def _encoded_by_size(side: DocumentSide) -> list[np.ndarray]:
@@ -724,8 +724,8 @@ def _cheapest_path(
     shapes: Sequence[GroupShape],
     band: _Band,
     *,
-    gap_price: float = GAP,
-    unpaired_price: float = UNPAIRED,
+    gap_price: float,
+    unpaired_price: float,
 ) -> list[tuple[int, int, int, int]]:
     """Find the cheapest sequence of groups and gaps through the cells of a band.
 

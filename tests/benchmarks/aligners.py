@@ -16,6 +16,12 @@ The peers are in an environment of their own, whose Python ``--peers`` names; on
     peers/bin/pip install --no-deps --ignore-requires-python bertalign==2.0.1
     python -m tests.benchmarks.aligners --peers peers/bin/python
 
+The gold of the technical documents has neighboring lines without a partner as one group, which none of the three
+writes; ``--lines-alone`` counts them one by one, as Text+Berg's gold does.
+
+``--cross-validate`` aligns with other prices, too, each lower and higher, and says what each technical document scores
+with those that are best on all others and Text+Berg's dev document.
+
 Vecalign is compiled, for which a C compiler is needed. Bertalign asks for Python 3.12 and an encoder; its kernels,
 which is all that is used here, need neither.
 """
@@ -38,6 +44,14 @@ PEERS = ("vecalign", "bertalign")
 TEXT_BERG = ("dev", "test0", "test1", "test2", "test3")
 PAD = "PAD"
 POINT = 0.01
+# Other values of each price, of which one is changed at a time.
+OTHER_PRICES = {
+    "NUMBERS": (0.0, 0.2, 0.5, 0.8),
+    "UNPAIRED": (0.38, 0.48),
+    "GAP": (0.3, 0.5),
+    "MERGE": (0.2, 0.25),
+    "LENGTH": (0.3, 0.5),
+}
 KINDS = ("strict", "lax")
 RATES = ("precision", "recall", "f1")
 
@@ -78,6 +92,18 @@ def read_documents(folder: Path) -> Iterator[Document]:
         label = "Text+Berg, dev" if name == "dev" else "Text+Berg, tests"
         gold = read_groups(files.with_suffix(".defr"))
         yield Document(name, label, lines(files.with_suffix(".de")), lines(files.with_suffix(".fr")), gold)
+
+
+def with_lines_alone(document: Document) -> Document:
+    """Return a document whose lines without a partner are each a gold group of its own."""
+    gold: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+    for source, target in document.gold:
+        if source and target:
+            gold.append((source, target))
+        else:
+            gold += [((row,), ()) for row in source]
+            gold += [((), (row,)) for row in target]
+    return document._replace(gold=gold)
 
 
 def lines(path: Path) -> list[str]:
@@ -132,6 +158,29 @@ def align(document: Document, vectors: Vectors, max_size: int) -> tuple[list[Any
             several += more
     groups = [(group.source, group.target) for group in align_sides(*sides, max_size=max_size)]
     return groups, sum(map(len, [*singles, *spans]))
+
+
+def cross_validated(documents: Sequence[Document], vectors: Vectors, max_size: int) -> dict[str, dict[str, float]]:
+    """Return the scores of technical documents with the prices that are best on all others and Text+Berg's dev one."""
+    from st_xling.mining import documents as prices
+
+    chosen_on = [document for document in documents if not document.name.startswith("test")]
+    aligned: dict[str, Groups] = {"as they are": {doc.name: align(doc, vectors, max_size)[0] for doc in chosen_on}}
+    for price, values in OTHER_PRICES.items():
+        usual = getattr(prices, price)
+        for value in values:
+            setattr(prices, price, value)
+            aligned[f"{price} {value:g}"] = {doc.name: align(doc, vectors, max_size)[0] for doc in chosen_on}
+        setattr(prices, price, usual)
+    best: Groups = {}
+    held_back = [document for document in chosen_on if document.name not in TEXT_BERG]
+    for document in held_back:
+        others = [other for other in chosen_on if other is not document]
+        f1 = {name: sum(score(others, groups)[kind]["f1"] for kind in KINDS) for name, groups in aligned.items()}
+        chosen = max(f1, key=f1.__getitem__)
+        log(f"{document.name}: {chosen}")
+        best[document.name] = aligned[chosen][document.name]
+    return score(held_back, best)
 
 
 def write_vectors(document: Document, vectors: Vectors, max_size: int, path: Path) -> None:
@@ -202,6 +251,8 @@ def measure(
     peers: str | None = None,
     vectors: str | None = None,
     table: str | None = None,
+    lines_alone: bool = False,
+    cross_validate: bool = False,
 ) -> Iterator[Ratio]:
     from st_xling._version import __version__
     from st_xling.mining.documents import overlap_texts
@@ -209,6 +260,8 @@ def measure(
     from st_xling.utils.signature import sha8
 
     documents = [quick_document()] if run.quick else list(read_documents(data_folder()))
+    if lines_alone:
+        documents = [with_lines_alone(document) for document in documents]
     overlaps = [
         overlap_texts(lines, max_size) for document in documents for lines in (document.source, document.target)
     ]
@@ -261,6 +314,9 @@ def measure(
         content = {"signature": signature, "rows": scores, "documents": by_document}
         Path(table).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
+    if cross_validate:
+        rates = cross_validated(documents, group_vectors, max_size)
+        print(f"cross-validated: strict F1 {rates['strict']['f1']:.3f}, lax F1 {rates['lax']['f1']:.3f}\n")
     for peer in PEERS:
         if peer in missing:
             yield Ratio(f"{peer}: F1", peer, [], note=f"skipped: {missing[peer]}")

@@ -116,7 +116,8 @@ def test_the_cheapest_of_all_ways(seed: int) -> None:
     # In the result, unpaired sentences of both sides may alternate: they are in the order of the path.
     band = documents._band_to_search(source, target, margin=8)
     last_gap = "none"
-    for i, j, n, m in documents._cheapest_path(costs, shapes, band):
+    path = documents._cheapest_path(costs, shapes, band, gap_price=GAP, unpaired_price=UNPAIRED)
+    for i, j, n, m in path:
         gap = "none" if n and m else "source" if n else "target"
         total += price(i, j, n, m) if gap == "none" else UNPAIRED + GAP * (gap != last_gap)
         last_gap = gap
@@ -185,12 +186,7 @@ def test_another_price_makes_other_groups(price: str, factor: float, monkeypatch
 
     Numbers decide in one direction alone: where a pair has other numbers already, a higher price changes nothing.
     """
-    of_the_path = {"GAP": "gap_price", "UNPAIRED": "unpaired_price"}
-    other = getattr(documents, price) * factor
-    if price in of_the_path:
-        monkeypatch.setitem(documents._cheapest_path.__kwdefaults__, of_the_path[price], other)
-    else:
-        monkeypatch.setattr(documents, price, other)
+    monkeypatch.setattr(documents, price, getattr(documents, price) * factor)
     groups = written(align_sides(*tuned(), max_size=4))
     assert (groups == " ".join(GROUPS.split())) == (price == "NUMBERS" and factor > 1)
 

@@ -240,3 +240,17 @@ def test_gold(tmp_path: Path) -> None:
     gold.write_text("\n0 0\n", encoding="utf-8")
     with pytest.raises(ParallelTextError, match="gold:2: "):
         read_groups(gold)
+
+
+def test_groups_of_other_aligners(tmp_path: Path) -> None:
+    """A ladder of hunalign, or Bertalign's groups as Python prints them, had to be converted by hand."""
+    path = tmp_path / "groups"
+    groups = [((0,), (0, 1)), ((1,), ()), ((), (2,)), ((2, 3), (3,))]
+    path.write_text("0\t0\t0.3\n1\t2\t1.25\n2\t2\t0\n2\t3\t-0.3\n4\t4\t0.75\n", encoding="utf-8")
+    assert read_groups(path) == groups
+    printed = [f"{([*source], [*target])}\n" for source, target in groups]
+    path.write_text("".join(printed), encoding="utf-8")
+    assert read_groups(path) == groups
+    path.write_text("0\t0\t0.3\n2\t2\t0.5\n1\t3\t0.5\n", encoding="utf-8")
+    with pytest.raises(ParallelTextError, match="groups:3: expected lines of both sides"):
+        read_groups(path)
