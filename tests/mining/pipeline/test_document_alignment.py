@@ -141,8 +141,9 @@ def test_several_documents_filters_and_rejects(files: tuple[Path, Path], model: 
 
 def test_neighbors_are_joined_to_paragraphs(files: tuple[Path, Path], model: Any, tmp_path: Path) -> None:
     """Models that read paragraphs had to join lines themselves, of files that did not say which pairs are neighbors."""
-    options = {"model": model, "max_size": 4, "filters": UNFILTERED}
+    options = {"model": model, "max_size": 4, "filters": UNFILTERED, "work": tmp_path / "work"}
     align_texts([files], tmp_path / "single.tsv", **options)
+    stores = {path: path.stat().st_mtime_ns for path in (tmp_path / "work" / "source").rglob("*") if path.is_file()}
     report = align_texts([files], tmp_path / "long.tsv", merge_to=120, html=tmp_path / "page.html", **options)
     single = [line.split("\t") for line in lines(tmp_path / "single.tsv")]
     long = [line.split("\t") for line in lines(tmp_path / "long.tsv")]
@@ -156,6 +157,8 @@ def test_neighbors_are_joined_to_paragraphs(files: tuple[Path, Path], model: Any
     assert all(max(len(row[3]), len(row[4])) <= 120 for row in long[1:])
     assert load_pairs(tmp_path / "long.tsv")["source"][:] == [row[3] for row in long[1:]]
     assert [pair.source for pair in read_scored(tmp_path / "long.tsv")] == [row[3] for row in long[1:]]
+    # The second call has taken the vectors of the first.
+    assert stores and stores == {path: path.stat().st_mtime_ns for path in stores}
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert all(row[3].split(". ")[0] in page for row in long[1:]) and report.signature in page
 
