@@ -19,8 +19,9 @@ _READING = re.compile(r"<rt\b[^>]*>.*?(?:</rt>|(?=</ruby>)|$)", re.DOTALL | re.I
 _TAG = re.compile(r"</?(?:[a-z]|font|lang|ruby|rp)(?=[\s.>])[^<>]*>|<[\d:.]+>|\{\\[^{}]*\}", re.IGNORECASE)
 
 
-# What may follow the end of a sentence: quotation marks and brackets that close, notes of music.
-_SENTENCE_END = re.compile(r"(?:[.!?。！？؟।॥։។…♪♫\])）]|\.\.\.)[\"'’”»›」』)\]\s♪♫]*$")
+# The end of a sentence, or the dash of one that is interrupted; what may follow it: quotation marks and brackets that
+# close, notes of music.
+_SENTENCE_END = re.compile(r"(?:[.!?。！？؟।॥։។…—♪♫\])）]|--)[\"'’”»›」』)\]\s♪♫]*$")
 # What ends a sentence, or only interrupts it.
 _ELLIPSIS_END = re.compile(r"(?:…|\.{2,})$")
 _ELLIPSIS = re.compile(r"…|\.{2,}")

@@ -102,6 +102,7 @@ def test_other_files_get_one_line(name: str, text: str, message: str, tmp_path: 
 SENTENCES = [
     (["Ich habe dir gesagt,", "dass es regnet.", "Komm!"], ["Ich habe dir gesagt, dass es regnet.", "Komm!"]),
     (["Who is there", "- Me.", "[knocking]", "Come in."], ["Who is there", "- Me.", "[knocking]", "Come in."]),
+    (["I was going to—", "No!", "Why?"], ["I was going to—", "No!", "Why?"]),
     (["I thought…", "…you knew.", "No…", "Yes."], ["I thought… …you knew.", "No…", "Yes."]),
     (["Warte", "", "", "", "hier.", "Gut."], ["Warte", "hier.", "Gut."]),
     (["他说明天", "会下雨。", "好。"], ["他说明天会下雨。", "好。"]),
