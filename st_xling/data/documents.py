@@ -62,7 +62,8 @@ def is_document(path: str | Path) -> bool:
     converter = FILE_FORMATS.get(ending, FileFormat("")).converter
     if converter:
         raise ParallelTextError(
-            f"{path}: expected text, EPUB, DOCX, ODT or HTML, got {ending[1:].upper()}; convert it: {converter}"
+            f"{path}: expected text, EPUB, DOCX, ODT, HTML or subtitles, got {ending[1:].upper()}; convert it: "
+            f"{converter}"
         )
     return ending in DOCUMENTS
 

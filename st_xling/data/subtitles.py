@@ -18,15 +18,16 @@ _READING = re.compile(r"<rt\b[^>]*>.*?(?:</rt>|(?=</ruby>)|$)", re.DOTALL | re.I
 # Tags of SRT and WebVTT: <i>, <font color="…">, <c.yellow>, <v Mary>, <00:00:01.000>; and places of SRT: {\an8}.
 _TAG = re.compile(r"</?(?:[a-z]|font|lang|ruby|rp)(?=[\s.>])[^<>]*>|<[\d:.]+>|\{\\[^{}]*\}", re.IGNORECASE)
 
-
 # The end of a sentence, or the dash of one that is interrupted; what may follow it: quotation marks and brackets that
-# close, notes of music.
-_SENTENCE_END = re.compile(r"(?:[.!?。！？؟।॥։។…—♪♫\])）]|--)[\"'’”»›」』)\]\s♪♫]*$")
+# close, notes of music. A semicolon after a Greek letter is a question mark.
+_SENTENCE_END = re.compile(
+    r"(?:[.!?。｡！？؟۔।॥։။።፧།។\u037e…—♪♫\])）]|(?<=[\u0370-\u03ff\u1f00-\u1fff]);|--)[\"'’”»›」』)\]\s♪♫]*$"
+)
 # What ends a sentence, or only interrupts it.
 _ELLIPSIS_END = re.compile(r"(?:…|\.{2,})$")
 _ELLIPSIS = re.compile(r"…|\.{2,}")
-# A cue that does not continue a sentence: a speaker's dash, a sound in brackets, a song.
-_NEW_SPEECH = re.compile(r"[-‐-―•♪♫(\[（【*#]")
+# A cue that does not continue a sentence: a speaker's dash or >>, a sound in brackets, a song.
+_NEW_SPEECH = re.compile(r"[->‐-―•♪♫(\[（【*#]")
 
 #: Share of the cues of a file that must end a sentence, so that the others can be taken for parts of one: many
 #: subtitles, above all Chinese and Thai ones, have no full stops.

@@ -45,7 +45,7 @@ _HEADER = "x-gettext-domain-header"  # of a PO file that was converted
 _TRADOS_FINISHED = frozenset(["Translated", "ApprovedTranslation", "ApprovedSignOff"])
 _PHRASE_CONFIRMED = "{http://www.memsource.com/mxlf/2.0}confirmed"
 _MEMOQ_STATUS = "{MQXliff}status"
-_MEMOQ_FINISHED = ("Confirmed", "ManuallyConfirmed", "Proofread")
+_MEMOQ_FINISHED = ("Confirmed", "ManuallyConfirmed", "Reviewer1Confirmed", "Reviewer2Confirmed", "Proofread")
 # Inline tags of Phrase, which are part of the text: {b>bold<b}, {1>…<1}, {1}.
 _PHRASE_TAG = re.compile(r"\{[\w^]{1,3}>|<[\w^]{1,3}\}|\{\d{1,3}\}")
 # Text that a reviewer has deleted in Trados.

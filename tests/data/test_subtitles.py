@@ -121,6 +121,26 @@ def test_sentences_across_cues(texts: list[str], sentences: list[str]) -> None:
     assert len({cue.time for cue in joined}) == len(joined)
 
 
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["Τι κάνεις;", "Καλά.", "Ποῦ εἶ;", "Ἐδῶ\u037e"],
+        ["یہ گھر ہے۔", "اچھا۔", "کیوں؟"],
+        ["本です｡", "そうです｡", "何ですか?"],
+        ["သူလာတယ်။", "ကောင်းတယ်။"],
+        ["ደህና ነኝ።", "ስምህ ማን ነው፧", "አበበ።"],
+        ["Where to", ">> Home.", "Fine."],
+    ],
+)
+def test_sentences_end_in_any_script(texts: list[str]) -> None:
+    """A Greek question was joined with its answer, and six sentences of Urdu, Burmese or Amharic with each other.
+
+    So were the speakers of captions, whom >> tells apart.
+    """
+    cues = [Cue(f"00:00:{row:02}.000-00:00:{row + 1:02}.000", text) for row, text in enumerate(texts)]
+    assert join_sentences(cues) == cues
+
+
 def test_cues_shown_at_once_are_not_one_sentence() -> None:
     cues = [Cue("00:00:01.000-00:00:02.000", "PARIS"), Cue("00:00:01.000-00:00:02.000/2", "Wie geht es dir?")]
     assert join_sentences(cues) == cues

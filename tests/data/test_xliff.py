@@ -183,6 +183,13 @@ def test_entities_of_other_files_are_not_read(tmp_path: Path) -> None:
     assert "secret" not in str(rows)
 
 
+@pytest.mark.parametrize("status", ["Reviewer1Confirmed", "Reviewer2Confirmed", "Proofread", "ConfirmedTranslator"])
+def test_what_memoq_reviewers_confirmed_is_finished(status: str, tmp_path: Path) -> None:
+    """The translations that a reviewer had confirmed, the best of a memoQ file, were left out as unfinished."""
+    unit = trans_unit("Hi", "Hallo", f'mq:status="{status}" xmlns:mq="MQXliff"')
+    assert read(xliff_1(unit), tmp_path)[0] == [("Hi", "Hallo", "en", "de")]
+
+
 @pytest.mark.parametrize("ending", ["sdlxliff", "mxliff", "mqxliff"])
 def test_files_of_other_programs_are_pairs(ending: str, tmp_path: Path) -> None:
     """They were refused, or mined as lines of XML; to rename them was no use, for their states were ignored."""
