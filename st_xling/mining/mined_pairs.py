@@ -257,8 +257,9 @@ def best_pairs(
         backward: Target → source.
         allow: Called once for each pair that is looked at, some thousands at a time; its answer may depend on nothing
             but the pair. By default all are allowed.
-        spent: Called for the pairs that are not allowed; returns which of their sources, and which of their targets,
-            are nobody's partner, such as a sentence left untranslated. By default both sentences remain free.
+        spent: Called for the pairs that are looked at and not allowed; returns which of their sources, and which of
+            their targets, are nobody's partner, such as a sentence left untranslated. By default both sentences remain
+            free.
         keep: The same as ``allow`` for the chosen pairs, each once; their sentences get no other partner. By default
             all are kept.
         margin: As for :func:`mine`.

@@ -133,13 +133,13 @@ class SampledPairs:
         """Describe all pairs that were mined among random sentences.
 
         Args:
-            forward: As for :func:`estimate_threshold`, but for the weight.
-            backward: As there.
-            scores: As there.
-            source_indices: As there.
-            target_indices: As there.
+            forward: Source → target neighbors among the random sentences, with means as in the whole texts.
+            backward: Target → source neighbors.
+            scores: Scores of all pairs mined from them. *Shape:* ``(pairs,)``
+            source_indices: Their source rows. *Shape:* ``(pairs,)``
+            target_indices: Their target rows. *Shape:* ``(pairs,)``
             weight: Sentences that each random one stands for.
-            margin: As there.
+            margin: Margin of the scores.
         """
         distances = _distances(forward, backward, scores, source_indices, target_indices, margin)
         return cls(distances, _smaller_scale(forward, backward, margin), weight)
