@@ -197,7 +197,7 @@ FAULTY: dict[str, tuple[str, bytes | dict[str, str], str]] = {
     "entities in a book": (
         "a.epub", epub_parts([""]) | {"OPS/page 0.xhtml": xhtml_page("").replace("<!DOCTYPE html", "<!ENTITY")},
         "got a definition of entities"),
-    "PDF": ("a.pdf", b"%PDF-1.7", r"a.pdf: expected text, EPUB, DOCX, ODT, HTML or subtitles, got PDF; convert it: pdftotext"),
+    "PDF": ("a.pdf", b"%PDF-1.7", r"expected text, EPUB, DOCX, ODT, HTML or subtitles, got PDF; convert it: pdftotext"),
     "Word 97": ("a.doc", b"\xd0\xcf\x11\xe0", "got DOC; convert it: soffice"),
 }  # fmt: skip
 
