@@ -43,7 +43,8 @@ UNPAIRED = 0.42  # each sentence in it
 NUMBERS = 0.3  # times the distance of the numbers in both texts, where both have any
 # Numbers are counted by a hash, in so many classes.
 NUMBER_CLASSES = 64
-_NUMBER = re.compile(r"\d{1,18}(?:[.,:]\d{1,18})*")
+# Thousands may be grouped by no-break or thin spaces and apostrophes: 12 000, 12'000.
+_NUMBER = re.compile(r"\d{1,18}(?:[.,:]\d{1,18}|[\u00a0\u2009\u202f'’]\d{3}(?!\d))*")
 # Letters that an ideograph, a kana or a Hangul syllable counts for in lengths.
 WIDE_LETTERS = 3
 # Chunks of different cuts are less alike than translations: in coarse alignments, gaps are cheap.
@@ -313,7 +314,7 @@ def _count_numbers(sentences: Sequence[str]) -> np.ndarray:
     counts = np.zeros((len(sentences), NUMBER_CLASSES), dtype=np.float32)
     for row, sentence in enumerate(sentences):
         for number in _NUMBER.findall(sentence):
-            parts = [str(int(part)) for part in re.split("[.,:]", number)]
+            parts = [str(int(part)) for part in re.split(r"\D", number)]
             counts[row, zlib.crc32(".".join(parts).encode()) % NUMBER_CLASSES] += 1
     return counts
 

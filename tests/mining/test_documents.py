@@ -451,6 +451,13 @@ def test_numbers_of_headings_tell_which_one_is_left_out() -> None:
     assert written(align_sides(*sides, max_size=2)) == "0:0 1:1 :2 :3 2:4 3:5"
 
 
+def test_thousands_are_equal_however_they_are_grouped() -> None:
+    """A French line with 12\u202f000 cost as much as one of other numbers than 12,000, though it is its translation."""
+    sentences = ["12,000 a 5", "12.000 a 5", "12\u202f000 a 5", "12\xa0000 a 5", "12'000 a 5", "12\u202f0000", "5'10"]
+    numbers = DocumentSide.of(sentences, np.eye(7), 2).numbers
+    assert numbers.sum(axis=1).tolist() == [2] * 7 and (numbers[:5] == numbers[0]).all()
+
+
 def test_numbers_are_equal_however_they_are_written() -> None:
     sentences = ["1,5 kg in 3 Tagen", "1.5 kg in ٣ أيام", "07:30", "7.30", "no number", "9" * 5000]
     numbers = DocumentSide.of(sentences, np.eye(6), 2).numbers
