@@ -318,7 +318,8 @@ class _Verdicts:
         self._targets = targets
         self._forbidden = np.array([np.iinfo(np.int64).max])  # pairs as numbers, sorted, and one above all
         self._newly_forbidden: list[np.ndarray] = []
-        # What was known when the search of a side began: what is found meanwhile depends on the order of its rows.
+        # What was known when the search of both sides began: what is found meanwhile depends on the order of rows and
+        # sides.
         self.spent_sources = np.zeros(sources, dtype=bool)
         self.spent_targets = np.zeros(targets, dtype=bool)
         self._newly_spent: list[tuple[np.ndarray, np.ndarray]] = []
@@ -346,10 +347,13 @@ class _Verdicts:
                 self._newly_spent.append(spent)
         return allowed
 
-    def remember(self) -> None:
-        """Use from now on what was found since the last call."""
+    def remember_forbidden(self) -> None:
+        """Use from now on which pairs were found to be forbidden since the last call."""
         self._forbidden = np.sort(np.concatenate([self._forbidden, *self._newly_forbidden]))
         self._newly_forbidden = []
+
+    def remember_spent(self) -> None:
+        """Use from now on which sentences were found to be spent since the last call."""
         for sources, targets in self._newly_spent:
             self.spent_sources[sources] = True
             self.spent_targets[targets] = True
@@ -408,9 +412,10 @@ def _best_both_ways(
         target_rows = target_rows[:0]
     while len(source_rows) or len(target_rows):
         _find_best_allowed(source_best, source_rows, forward, backward.means, margin, least, ask_from_source)
-        verdicts.remember()
+        verdicts.remember_forbidden()
         _find_best_allowed(target_best, target_rows, backward, forward.means, margin, least, ask_from_target)
-        verdicts.remember()
+        verdicts.remember_forbidden()
+        verdicts.remember_spent()
         source_rows = _with_spent_best(source_best, verdicts.spent_sources, verdicts.spent_targets)
         target_rows = _with_spent_best(target_best, verdicts.spent_targets, verdicts.spent_sources)
     return source_best, target_best

@@ -252,6 +252,34 @@ def test_spent_sentences_are_nobodys_partners(retrieval: str, monkeypatch: pytes
         assert found[0] == found[1] == best_allowed(*both, forbidden | nobodys, "ratio", retrieval)
 
 
+def test_swapping_languages_swaps_pairs_where_sentences_are_spent() -> None:
+    """The sources were asked first, and hid pairs of spent ones from the targets: de-en and en-de found other pairs.
+
+    In each of these draws they did.
+    """
+    for seed in (15, 19, 35, 38, 52, 56):
+        random = np.random.default_rng(seed)
+        forward, backward = find_neighbors(*map(random.standard_normal, ((12, 6), (15, 6))), k=4)
+        is_allowed = random.random((12, 15)) >= 0.35
+        is_spent = (random.random(12) < 0.4, random.random(15) < 0.4)
+
+        def allow(pairs: MinedPairs, is_allowed=is_allowed) -> np.ndarray:
+            return is_allowed[pairs.source_indices, pairs.target_indices]
+
+        def allow_swapped(pairs: MinedPairs, is_allowed=is_allowed) -> np.ndarray:
+            return is_allowed[pairs.target_indices, pairs.source_indices]
+
+        def spent(pairs: MinedPairs, is_spent=is_spent) -> tuple[np.ndarray, np.ndarray]:
+            return is_spent[0][pairs.source_indices], is_spent[1][pairs.target_indices]
+
+        def spent_swapped(pairs: MinedPairs, is_spent=is_spent) -> tuple[np.ndarray, np.ndarray]:
+            return is_spent[1][pairs.source_indices], is_spent[0][pairs.target_indices]
+
+        pairs = best_pairs(forward, backward, allow=allow, spent=spent)
+        swapped = best_pairs(backward, forward, allow=allow_swapped, spent=spent_swapped)
+        assert len(pairs) and {pair[1:] for pair in pairs} == {(source, target) for _, target, source in swapped}
+
+
 @pytest.mark.parametrize("retrieval", RETRIEVALS)
 def test_a_removed_pair_leaves_its_sentences_alone(retrieval: str) -> None:
     """What ``keep`` removes was chosen before: nothing else changes, whatever the number of pairs asked at once."""
