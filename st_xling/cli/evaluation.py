@@ -199,7 +199,9 @@ def bucc(
 @evaluate_app.command("documents", cls=Command)
 def documents(
     context: typer.Context,
-    groups: list[str] = argument("FILE...", "Groups of st-xling align-documents --format vecalign."),
+    groups: list[str] = argument(
+        "FILE...", "Groups of align-documents --format vecalign, Vecalign, Bertalign or hunalign."
+    ),
     gold: list[str] = required("--gold FILE", "Right groups, a file for each FILE in the same order (repeatable)."),
 ) -> None:
     """Precision, recall and F1 of aligned documents.
