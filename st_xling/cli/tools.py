@@ -245,7 +245,9 @@ def reproduce(
     seeds: list[str] | None = option("--seeds LIST", "A run each, such as 0,1,2 (default: 0).", callback=whole_numbers),
     rows: list[str] | None = option("--rows LABEL...", "Only these rows, such as TR DAP; 'TR*': all of TR."),
     changes: list[str] = repeatable(
-        "--set NAME=VALUE", "Replace a setting of the paper's file, such as 'steps=--max-steps 120' (repeatable)."
+        "--set NAME=VALUE",
+        "Replace a setting of the paper's file, such as 'steps=--max-steps 120' (repeatable).",
+        panel="In place of the paper's values",
     ),
     data: str | None = option("--data DIR", "Folder of the data (default: $ST_XLING_DATA)."),
     out: Path = option("--out DIR", "Folder (default: xling-reproduce).", default=Path("xling-reproduce")),
