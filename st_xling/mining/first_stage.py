@@ -1,7 +1,7 @@
 """Find the sentences that may have a translation by a static encoder, so that only these are read by a transformer.
 
 In two comparable corpora few sentences have a translation, and embedding the others is nearly all of the time of
-mining. A static encoder reads a hundred times as fast, finds the neighbors of every sentence, and scores them by their
+mining. A static encoder reads many times as fast, finds the neighbors of every sentence, and scores them by their
 ratio margin. The *chance* of a sentence is the best of these margins. Sentences whose chance reaches a *cut* are
 embedded by the encoder, and mined.
 
