@@ -213,8 +213,9 @@ def ranking_by_relevant_language(
     """Compute :func:`~st_xling.evaluation.ranking_scores` by query language and language of what is relevant.
 
     All candidates of a query are ranked together, so that a wrong passage in the language of the query competes with
-    the right one in another, which :func:`~st_xling.evaluation.ranking_matrix` keeps apart. Queries whose relevant
-    candidates are in several languages, or that have none, are in no cell.
+    the right one in another, which :func:`~st_xling.evaluation.ranking_matrix` keeps apart. Relevant candidates in
+    other languages than that of the cell are left out, since they are not wrong; as in the matrix, a query without
+    relevant ones in the language of the cell is counted, and does not enter the means.
 
     Args:
         scores: A list for each query.
@@ -240,13 +241,12 @@ def ranking_by_relevant_language(
     for language, passages, query_scores, query_labels in lists:
         row_labels = np.asarray(query_labels)
         codes = [passages] * len(row_labels) if isinstance(passages, str) else list(passages)
-        relevant_languages = {code for code, label in zip(codes, row_labels, strict=True) if label}
-        if len(relevant_languages) != 1:
-            continue
-        relevant_language = relevant_languages.pop()
-        cell_scores, cell_labels = cells.setdefault((language, relevant_language), ([], []))
-        cell_scores.append(query_scores)
-        cell_labels.append(row_labels)
+        for relevant_language in set(codes):
+            kept = [not label or code == relevant_language for code, label in zip(codes, row_labels, strict=True)]
+            is_of_cell = np.asarray(kept, dtype=bool)
+            cell_scores, cell_labels = cells.setdefault((language, relevant_language), ([], []))
+            cell_scores.append(np.asarray(query_scores)[is_of_cell])
+            cell_labels.append(row_labels[is_of_cell])
     by_language: dict[str, dict[str, RankingScores]] = {}
     for (language, relevant_language), (cell_scores, cell_labels) in sorted(cells.items()):
         by_language.setdefault(language, {})[relevant_language] = ranking_scores(cell_scores, cell_labels, ks=ks)

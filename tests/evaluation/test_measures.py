@@ -115,14 +115,14 @@ def test_by_relevant_language_all_candidates_compete() -> None:
     query_languages = ["de", "de", "en", "de", "de"]
     passages: list[str | list[str]] = [["de", "en", "en"], ["de", "en", "en"], "de", ["de"], ["de", "en"]]
     cells = ranking_by_relevant_language(scores, labels, query_languages, passages, ks=(1,))
+    # The last query has a relevant passage in each language: the other one is no competitor.
+    in_german = ranking_scores([[0.9, 0.1], scores[1], [0.5], [0.5]], [[0, 0], labels[1], [0], [1]], ks=(1,))
+    in_english = ranking_scores([scores[0], [0.8, 0.1], [0.4]], [labels[0], [0, 0], [1]], ks=(1,))
     assert cells == {
-        "de": {
-            "de": ranking_scores(scores[1:2], labels[1:2], ks=(1,)),
-            "en": ranking_scores(scores[:1], labels[:1], ks=(1,)),
-        },
+        "de": {"de": in_german, "en": in_english},
         "en": {"de": ranking_scores(scores[2:3], labels[2:3], ks=(1,))},
     }
-    assert cells["de"]["en"].means["acc@1"] == 0.0
+    assert (in_english.n_queries, in_english.n_without_relevant, in_english.means["acc@1"]) == (3, 1, 0.5)
     assert ranking_matrix(scores, labels, query_languages, passages, ks=(1,))["de"]["en"].means["acc@1"] == 1.0
     with pytest.raises(ValueError, match="argument"):
         ranking_by_relevant_language(scores, labels, query_languages[:1], passages)
