@@ -257,11 +257,11 @@ def sentence_interval(
         values = []
         for run in runs:
             for pair, times_of_pair in zip(pairs, times):
-                correct, mined, right = (
-                    times_of_pair @ np.bincount(run[pair][name], minlength=times_of_pair.shape[1])
-                    for name in ("correct", "mined", "gold")
-                )
-                values.append(2 * correct / np.maximum(mined + right, 1))
+                counts: dict[str, np.ndarray] = {}
+                for name in ("correct", "mined", "gold"):
+                    pairs_of_sentence = np.bincount(run[pair][name], minlength=times_of_pair.shape[1])
+                    counts[name] = times_of_pair @ pairs_of_sentence
+                values.append(2 * counts["correct"] / np.maximum(counts["mined"] + counts["gold"], 1))
         return np.mean(values, axis=0)
 
     low, high = resample(sizes, lambda times: f1(first, times) - f1(second, times), samples=samples, seed=seed)
