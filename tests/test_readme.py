@@ -55,6 +55,15 @@ def test_commands_of_results_parse():
         parse(command)
 
 
+def test_commands_fit_their_page():
+    """A reader copies the whole command: a line of more than 72 characters is cut on the site and on a terminal."""
+    too_long: list[str] = []
+    for page in PAGES:
+        for block in re.findall(r"```(?:bash|sh)\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+            too_long += [f"{page.name}: {line}" for line in block.splitlines() if len(line) > 72]
+    assert too_long == []
+
+
 def test_tables_can_be_read():
     """No cell is longer than 100 characters, and results have at most six columns."""
     for page in DOCS.rglob("*.md"):
