@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from st_xling.evaluation.reranking import RerankingEvaluator as RerankingEvaluator
     from st_xling.evaluation.results import EvaluationResult as EvaluationResult
     from st_xling.evaluation.results import SavedResults as SavedResults
+    from st_xling.evaluation.results import mteb_name as mteb_name
     from st_xling.evaluation.results import read_saved_results as read_saved_results
     from st_xling.evaluation.results import save_results as save_results
     from st_xling.evaluation.results import to_mteb as to_mteb

@@ -10,14 +10,18 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from st_xling._version import __version__
 from st_xling.utils.io import check_shape, finite, read_json_object, update_json_object
 from st_xling.utils.languages import canonical_language, hub_language
 from st_xling.utils.options import require
 from st_xling.utils.tables import Column, Row, format_rows
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 #: Name of the file in a model's folder.
 RESULTS_FILE = "results.json"
@@ -27,6 +31,7 @@ UNNAMED = "unnamed"
 
 _LIST = "evaluations"
 _DIGITS = re.compile(r"[0-9a-f]{8}")
+_NOT_IN_NAMES = re.compile(r"[^\w.-]")
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,7 @@ class SavedResults:
         columns: Measures of the table.
         rows: Their values.
         version: Version of st-xling.
+        date: Day of the evaluation (UTC), such as ``"2026-03-31"``; ``None``: not recorded.
     """
 
     task: str
@@ -71,11 +77,13 @@ class SavedResults:
     columns: list[Column]
     rows: list[Row]
     version: str = __version__
+    date: str | None = None
 
     @classmethod
     def of(cls, task: str, result: EvaluationResult, command: str) -> SavedResults:
-        """Describe a result of ``task`` that ``command`` computed."""
-        return cls(task, result.metrics, result.signature, command, result.columns, result.rows)
+        """Describe a result of ``task`` that ``command`` computed today."""
+        today = datetime.now(timezone.utc).date().isoformat()
+        return cls(task, result.metrics, result.signature, command, result.columns, result.rows, date=today)
 
     @property
     def parts(self) -> dict[str, str]:
@@ -155,11 +163,36 @@ def _select_fields(entry: Mapping[str, Any], kind: type[Column | Row | SavedResu
     return {name: value for name, value in entry.items() if name in names}
 
 
+def mteb_name(model: str | Path | SentenceTransformer) -> str:
+    """Return a name for mteb that no other model has.
+
+    mteb calls every model of a folder ``no_model_name/available`` and returns the cached results of the first for the
+    second. Set the name before: ``model.model_card_data.model_name = mteb_name(model)``.
+
+    Args:
+        model: Folder of a model, or a loaded one, which is named by its weights and settings; or a name that is no
+            folder, such as ``"intfloat/multilingual-e5-small"``, which stays as it is.
+
+    Example:
+        >>> mteb_name("user/my-encoder")  # without such a folder; of one, local/my-encoder-1f0c3a9e
+        'user/my-encoder'
+    """
+    from st_xling.models.sidecar import model_fingerprint, saved_fingerprint
+
+    if not isinstance(model, (str, Path)):
+        return f"local/model-{model_fingerprint(model)[:8]}"
+    folder = Path(model)
+    if not folder.is_dir():
+        return str(model)
+    folder_name = _NOT_IN_NAMES.sub("_", folder.resolve().name)  # mteb does not keep spaces
+    return f"local/{folder_name}-{str(saved_fingerprint(str(folder)))[:8]}"
+
+
 def to_mteb(
     results: Mapping[str, float],
     folder: str | Path,
     *,
-    model_name: str,
+    model_name: str | Path | SentenceTransformer,
     task: str,
     revision: str = "no_revision_available",
     split: str = "test",
@@ -172,8 +205,8 @@ def to_mteb(
     Args:
         results: As the evaluator returns them.
         folder: Cache of mteb, which ``mteb.ResultCache(folder).load_results()`` reads.
-        model_name: Name of the model, such as ``"intfloat/multilingual-e5-small"``; each model needs its own, since
-            mteb takes results of one name for those of one model.
+        model_name: Name of the model, such as ``"intfloat/multilingual-e5-small"``; or its folder, or the loaded model,
+            which is called by :func:`mteb_name`: mteb takes results of one name for those of one model.
         task: mteb's bitext task whose sentences were used, such as ``"Tatoeba"`` or ``"NTREXBitextMining"``. That they
             are the same sentences is not checked, so there is no default.
         revision: Commit of the model.
@@ -195,6 +228,7 @@ def to_mteb(
         PosixPath('mteb/results/user__my-encoder/no_revision_available/Tatoeba.json')
     """
     mteb: Any = require("mteb", "writing results for mteb", extra="mteb")
+    model_name = mteb_name(model_name)
     bitext = mteb.get_task(task)
     subsets = bitext.metadata.hf_subsets_to_langscripts
     languages = {subset: tuple(map(canonical_language, codes)) for subset, codes in subsets.items()}

@@ -1,6 +1,7 @@
 """A model's way to others: its card, and the Hub.
 
 - ``card``: writes a model's card by ``card_template.md`` from the content of its folder (``card_facts``)
+- ``eval_results``: the results of a card that the Hub's leaderboards read
 - ``push``: which files of a folder are published; pushes them to the Hub, in one commit
 - ``dataset``: publishes a file of pairs as a data set, with a card
 """
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from st_xling.hub.card_facts import CardOptions as CardOptions
     from st_xling.hub.dataset import DatasetReport as DatasetReport
     from st_xling.hub.dataset import push_dataset as push_dataset
+    from st_xling.hub.eval_results import eval_result_entries as eval_result_entries
     from st_xling.hub.push import HubError as HubError
     from st_xling.hub.push import PushReport as PushReport
     from st_xling.hub.push import published_files as published_files

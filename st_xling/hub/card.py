@@ -26,6 +26,7 @@ from st_xling._version import __version__
 from st_xling.evaluation.pictures import PICTURES, draw_results
 from st_xling.evaluation.results import Row, SavedResults
 from st_xling.hub.card_facts import CARD, CARD_FILE, TASKS, CardFacts, CardOptions
+from st_xling.hub.eval_results import write_eval_results
 from st_xling.losses.base import bibtex
 from st_xling.training.development import FEWEST_STEPS
 from st_xling.utils.io import write_atomic, write_json
@@ -49,7 +50,8 @@ _LEADING = re.compile(r"^(?:[-+=#]|\d+(?=[.)](?:\s|$)))")
 def write_card(folder: str | Path, *, options: CardOptions | None = None, folder_name: str | None = None) -> Path:
     """Write the ``README.md`` of a model from the content of its folder; the same folder gives the same bytes.
 
-    Pictures of the results are drawn into ``pictures/``. The options are saved in ``card.json``, where they replace
+    Pictures of the results are drawn into ``pictures/``. Results that the Hub's leaderboards read are written to
+    ``.eval_results/``, see :mod:`st_xling.hub.eval_results`. The options are saved in ``card.json``, where they replace
     those of an earlier call.
 
     Args:
@@ -74,6 +76,7 @@ def write_card(folder: str | Path, *, options: CardOptions | None = None, folder
     text = _render(facts)  # shows the pictures that are there
     given = {name: value for name, value in vars(facts.given).items() if value}
     write_json(facts.folder / CARD_FILE, {"given": given, "hub_ids": facts.hub_ids})
+    write_eval_results(facts.folder, facts.evaluations, repo_id=facts.given.repo_id)
     path = facts.folder / CARD
     write_atomic(path, text.encode("utf-8"))
     return path

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from st_xling._version import __version__
 from st_xling.hub.card import card_text, write_card
 from st_xling.hub.card_facts import CARD, CARD_FILE, RUN_FILE, CardOptions, has_card_of_others
+from st_xling.hub.eval_results import EVAL_RESULTS_FILE
 from st_xling.models.sidecar import RECORDS
 from st_xling.utils.io import read_json_object
 from st_xling.utils.paths import shared_json
@@ -29,15 +30,15 @@ _STOCK = re.compile(
     r"|(\w+_)?config(_sentence_transformers)?\.json|(tokenizer|special_tokens_map|added_tokens|vocab)\.json"
     r"|(vocab|merges)\.txt|chat_template\.jinja|bpe\.codes|(sentencepiece(\.bpe)?|spiece|spm|tokenizer)\.model"
 )
-_SIDECARS = {CARD, "LICENSE", *RECORDS, "int8_ranges.json", "card.json", "training/log.jsonl"}
+_SIDECARS = {CARD, "LICENSE", *RECORDS, "int8_ranges.json", "card.json", "training/log.jsonl", EVAL_RESULTS_FILE}
 # The model itself, a module such as 1_Pooling or query_1_Pooling, or a module of a router.
 _MODULE = re.compile(r"|(\d+_Router/)?([A-Za-z][\w-]*?_)?\d+_[A-Z]\w*")
 _PICTURE = re.compile(r"pictures/\w[\w.-]*\.(png|svg)")
 # Work files of training and evaluation, whose absence needs no warning.
 _WORK = re.compile(r"\..*|(training|eval)/.*|.*_results\.csv")
-# Files of an earlier push that may no longer belong to the model: its weights, and the pictures of a card of ours.
+# Files of an earlier push that may no longer belong to the model: its weights, and what belongs to a card of ours.
 _WEIGHTS = ["model*.safetensors", "*/model*.safetensors", "*.index.json"]
-_PICTURES = ["pictures/*"]
+_OF_THE_CARD = ["pictures/*", EVAL_RESULTS_FILE]
 # Time limit of a push: this many seconds, and the time that its files take at the slowest speed.
 _PATIENCE_S = 120.0
 _SLOWEST_BYTES_PER_S = 32 * 1024
@@ -179,7 +180,8 @@ def push_model(folder: str | Path, repo_id: str, *, private: bool | None = None,
     """Publish a model: write its card anew and upload all its files in one commit.
 
     Paths of this machine are removed from the published copies. Weights that are in the repository and not published
-    again are deleted in the same commit, and so are pictures, if an earlier push of st-xling put them there. The card
+    again are deleted in the same commit, and so are pictures and ``.eval_results/st-xling.yaml``, if an earlier push of
+    st-xling put them there. The card
     in ``folder`` is only replaced after the upload; a card that st-xling did not write is published as it is.
 
     Args:
@@ -215,7 +217,7 @@ def push_model(folder: str | Path, repo_id: str, *, private: bool | None = None,
             repo_id,
             message=message,
             delete_patterns=_WEIGHTS,
-            marked_patterns=_PICTURES,
+            marked_patterns=_OF_THE_CARD,
             mark=CARD_FILE,
             private=private,
         )

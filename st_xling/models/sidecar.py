@@ -28,7 +28,7 @@ _CARD = "README.md"
 RECORDS = ("results.json", "mining.json", "training/run.json")
 _PICTURE_FILES = ("pictures/accuracy_by_language.png", "pictures/score_histogram.png", "pictures/cosines.png")
 #: Files that commands add to a model: they only belong to its weights. ``card.json`` is the user's.
-OF_THE_WEIGHTS = (_CARD, "results.json", "mining.json", *_PICTURE_FILES)
+OF_THE_WEIGHTS = (_CARD, "results.json", "mining.json", ".eval_results/st-xling.yaml", *_PICTURE_FILES)
 _MODEL_FILES = (".safetensors", ".bin", ".json", ".txt", ".model", ".py")
 _NO_MODULES = ("training", "eval", "pictures", "onnx", "openvino", ".git", ".cache")
 #: Texts whose embeddings tell apart models of backends that do not show their weights.

@@ -9,7 +9,7 @@ import pytest
 from datasets import Dataset
 
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.evaluation import PrecisionEvaluator, TatoebaEvaluator, to_mteb
+from st_xling.evaluation import PrecisionEvaluator, TatoebaEvaluator, mteb_name, to_mteb
 from st_xling.models import tiny_encoder
 
 Sides = tuple[list[str], list[str]]
@@ -86,19 +86,38 @@ def test_what_is_refused(tmp_path: Path) -> None:
 def test_models_with_names_keep_their_own_results(pairs: dict[str, Sides], tmp_path: Path) -> None:
     """mteb calls models of folders alike, and gave the second one the cached results of the first.
 
-    The guide names them. The first half fails once mteb tells such models apart; the guide need not say it then.
+    The guide names them by ``mteb_name``. The first half fails once mteb tells such models apart; the guide need not
+    say it then.
     """
     task = mteb.get_task("Tatoeba", hf_subsets=["deu-eng"])
     task.dataset = {"deu-eng": {"test": Dataset.from_dict(dict(zip(("sentence1", "sentence2"), pairs["de"])))}}
     task.data_loaded = True
-    figures: dict[str, list[float]] = {"": [], "user/": []}
-    for stem, scores_of_seeds in figures.items():
+    figures: dict[str, list[float]] = {"unnamed": [], "named": []}
+    for kind, scores_of_seeds in figures.items():
         for seed in (0, 1):
             model = tiny_encoder(texts(pairs), vocabulary=300, hidden_size=32, layers=1, seed=seed)
-            model.model_card_data.model_name = f"{stem}seed-{seed}" if stem else None
-            results = mteb.evaluate(model, [task], cache=mteb.ResultCache(tmp_path / f"cache{len(stem)}"))
+            model.model_card_data.model_name = mteb_name(model) if kind == "named" else None
+            results = mteb.evaluate(model, [task], cache=mteb.ResultCache(tmp_path / kind))
             scores_of_seeds.append(results.task_results[0].get_score())
-    first, second = figures[""]
-    first_named, second_named = figures["user/"]
+    first, second = figures["unnamed"]
+    first_named, second_named = figures["named"]
     assert second == pytest.approx(first, abs=1e-6) and first_named == pytest.approx(first, abs=1e-6)
     assert second_named != pytest.approx(first_named, abs=1e-3)
+
+
+def test_two_folders_of_one_name_keep_their_own_files(pairs: dict[str, Sides], tmp_path: Path) -> None:
+    """``to_mteb`` of a second model in a folder of the same name replaced the results of the first."""
+    german = {"de": pairs["de"]}
+    paths: dict[Path, dict[str, float]] = {}
+    for seed in (0, 1):
+        model = tiny_encoder(texts(pairs), vocabulary=300, hidden_size=32, layers=1, seed=seed)
+        folder = tmp_path / str(seed) / "my encoder"
+        model.save_pretrained(str(folder))
+        metrics = TatoebaEvaluator(german)(model)
+        paths[to_mteb(metrics, tmp_path, model_name=folder, task="Tatoeba")] = metrics
+    assert len(paths) == 2
+    for path, metrics in paths.items():
+        assert scores(path)["deu-eng"]["f1"] == pytest.approx(metrics["tatoeba_deu_to_en_weighted_f1"], abs=1e-6)
+    names = [mteb_name(tmp_path / seed / "my encoder") for seed in "01"]
+    loaded = mteb.ResultCache(tmp_path).load_results(names, ["Tatoeba"], require_model_meta=False)
+    assert sorted(result.model_name for result in loaded.model_results) == sorted(names)
