@@ -40,6 +40,7 @@ SHORTER = {"train": ["--max-steps", "2"], "--whiten": ["--dim", "12"]}
 SIGNATURE = r"(?m)^\w+\|.*\|st-xling:\S+$"
 SAYS = {
     "train": r"steps in .* the model (of layer \S+ )?is in my-",
+    "info": r"^versions\n  st-xling ",
     "card": r"^the card is my-encoder/README.md\n",
     "search": r"\bHanoi\b",
     "pairs": r"^scores of \d+ pairs, best first:\n",

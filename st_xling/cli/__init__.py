@@ -1,6 +1,6 @@
 """The command line, ``st-xling``.
 
-Groups of commands: ``training``, ``evaluation``, ``mining``, ``reranking`` and ``tools``. They share
+Groups of commands: ``mining``, ``training``, ``reranking``, ``evaluation``, ``tools`` and ``info``. They share
 
 - ``app``: the typer application, and how a command is parsed, checked and ended
 - ``options``: how options are declared, and shared by dataclasses
@@ -98,7 +98,7 @@ def end_stdout(status: int) -> int:
 
 def load_app() -> Any:
     """Return the typer application with all commands, in the order of its help."""
-    from st_xling.cli import training, evaluation, mining, reranking, tools  # noqa: F401, I001
+    from st_xling.cli import mining, training, reranking, evaluation, tools, info  # noqa: F401, I001
     from st_xling.cli.app import app
 
     return app

@@ -109,14 +109,11 @@ def root(
         bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Cross-lingual sentence embeddings: train encoders, evaluate them, mine and rank with them, publish them.
+    """Cross-lingual sentence embeddings: mine and align translations, train encoders, search and re-rank, publish.
 
-    Every command names text by [NAME=]LOCATION[?OPTION=VALUE&...], where NAME is one language or two:
-    de-en=pairs.tsv, zh_Hant-en=SOURCE,TARGET, pt_BR=texts.txt?size=8000&seed=0 (a sample), phrasebook:de,fr?size=500.
-    Quote it if it contains ? or &.
-
-    Every command also takes -q (results and errors only), -v (details and warnings as they occur) and --debug (the
-    traceback of an error).
+    Each command explains itself: st-xling mine --help. Results go to stdout, progress and warnings to stderr. Every
+    command also takes -q (results and errors only), -v (details and warnings as they occur) and --debug (the traceback
+    of an error).
 
     \b
     everything once, in a few minutes:
@@ -137,6 +134,11 @@ def root(
           --out ranked.jsonl
       st-xling card my-encoder --license apache-2.0
       st-xling push my-encoder user/my-encoder --dry-run
+
+    Text is named in the same way in all commands (SPEC in their helps): the languages, an equals sign, a file or
+    data set, and options after a question mark. de-en=pairs.tsv are German and English pairs, de-en=a.de,a.en two
+    files line by line, pt_BR=texts.txt?size=8000&seed=0 a sample of Brazilian text, and phrasebook:de,fr?size=500
+    built-in sentences. Quote it if it contains ? or &. The languages may be missing if the file's name has them.
     """
 
 
@@ -154,11 +156,35 @@ class _Trimmed:
         return getattr(self._stream, name)
 
 
+MINE = "Mine and align"
+TRAIN = "Train"
+SEARCH = "Search and re-rank"
+EVALUATE = "Evaluate and compare"
+PUBLISH = "Publish"
+LOOK_UP = "Start and look up"
+"""Headings of the commands in ``st-xling --help``, as on the first page of the documentation."""
+
+PLAIN_TYPES = {"<bool>": None, "<str>": "TEXT", "<int>": "N", "<float>": "X", "<path>": "FILE"}
+"""What typer's help calls the value of an option → how other tools call it; a flag has no value."""
+
+
+def use_plain_types(parameters: Sequence[Any], ctx: Any) -> None:
+    """Let the help name values as ``FILE`` or ``N``, and neither the type of an argument nor that of a flag."""
+    for parameter in parameters:
+        if not hasattr(parameter, "display_type_rich"):  # typer before 0.24
+            continue
+        shown = parameter.display_type_rich(ctx)
+        if parameter.param_type_name == "argument":
+            shown = None
+        parameter.display_type_rich = lambda ctx, shown=PLAIN_TYPES.get(shown, shown): shown
+
+
 class Group(TyperGroup):
     """A group of commands whose help can be copied."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help, without the spaces that fill its lines."""
+        use_plain_types(self.get_params(ctx), ctx)
         with redirect_stdout(_Trimmed(sys.stdout)):
             super().format_help(ctx, formatter)
 
@@ -197,8 +223,13 @@ class Command(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help, without the spaces that fill its lines."""
+        use_plain_types(self.get_params(ctx), ctx)
         with redirect_stdout(_Trimmed(sys.stdout)):
             super().format_help(ctx, formatter)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line, without typer's braces around a required argument."""
+        return [re.sub(r"^\{(.*)\}", r"\1", piece) for piece in super().collect_usage_pieces(ctx)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words of a command.

@@ -13,7 +13,7 @@ import typer
 
 from st_xling.cli import model_options as model_opts
 from st_xling.cli import options as opts
-from st_xling.cli.app import TYPER, Command, Group, app, with_options
+from st_xling.cli.app import EVALUATE, TRAIN, TYPER, Command, Group, app, with_options
 from st_xling.cli.options import argument, flag, given, listed, number_or, option, options_of, required, whole_numbers
 from st_xling.cli.results import check_keep, keep_results, print_results, resumable, write_results
 from st_xling.cli.rules import Given, Inapplicable, Needs
@@ -54,7 +54,7 @@ evaluate_app = typer.Typer(
 
     Prints a table, and a signature of what was measured. --keep saves results with the model, for its card.""",
 )
-app.add_typer(evaluate_app, name="evaluate")
+app.add_typer(evaluate_app, name="evaluate", rich_help_panel=EVALUATE)
 
 ENGLISH_PAIRS = required("--data SPEC", "Folder of Tatoeba's files, tatoeba, xx-en=PATH, or phrasebook:… (repeatable).")
 TEST_LANGUAGES = listed("--languages", "Codes, or a group: xnli14, full28, xtreme36, laser112 (default: all).")
@@ -410,7 +410,7 @@ def _write_runs(folder: Path, evaluator: RetrievalEvaluator, reports: dict[str, 
                 write_run(folder / f"{label}.{system}.trec", ranked, tag=system.replace(" ", "_"))
 
 
-@app.command("compare", cls=with_options(model_opts.EncoderOptions))
+@app.command("compare", cls=with_options(model_opts.EncoderOptions), rich_help_panel=EVALUATE)
 def compare(
     context: typer.Context,
     models: list[str] = argument(
@@ -457,7 +457,7 @@ def compare(
     write_results(context, {"compare": report.content, "signature": report.signature})
 
 
-@app.command("transfer", cls=Command)
+@app.command("transfer", cls=Command, rich_help_panel=TRAIN)
 def transfer(
     context: typer.Context,
     task: Literal["xnli", "pawsx", "pos"] = argument(None, "Inference, paraphrases, or part-of-speech tags."),

@@ -14,7 +14,7 @@ import typer
 
 from st_xling.cli import model_options as model_opts
 from st_xling.cli import options as opts
-from st_xling.cli.app import app, with_options
+from st_xling.cli.app import MINE, app, with_options
 from st_xling.cli.model_options import EmbeddingModel, EncoderOptions, LoadOptions, embedding_model
 from st_xling.cli.options import argument, flag, given, number_or, option, options_of, required, search_option
 from st_xling.cli.results import file_or_stdout, output, print_report, resumable, write_results
@@ -34,7 +34,7 @@ threshold_option = partial(option, panel="Threshold")
 rescore_option = partial(option, panel="Cross-encoder")
 first_stage_option = partial(option, panel="First stage")
 
-OPTIONAL_MODEL = option("--model MODEL", "Hub id or folder of the encoder of texts without embeddings.")
+OPTIONAL_MODEL = option("--model MODEL", "Encoder (Hub id or folder); not needed if all embeddings are given.")
 FORMAT = option("--format", "Format of the pairs (default: by the name of --out, else tsv).")
 TEXT_FORMAT = option(
     "--text-format", "lines; bucc: id TAB sentence; jsonl: id and text (default: lines, without ids).", panel=TEXT
@@ -218,7 +218,7 @@ def _first_stage_options(
     return FirstStageOptions(model=models, **given(recall=recall, share=share))
 
 
-@app.command("encode", cls=with_options(EncoderOptions))
+@app.command("encode", cls=with_options(EncoderOptions), rich_help_panel=MINE)
 def encode(
     context: typer.Context,
     model: str = model_opts.MODEL,
@@ -264,7 +264,11 @@ def encode(
     write_results(context, {"encode": sizes, "signature": store.signature})
 
 
-@app.command("mine", cls=with_options(EmbeddingSearchOptions, PairFileOptions, EncoderOptions, rules=MINE_RULES))
+@app.command(
+    "mine",
+    cls=with_options(EmbeddingSearchOptions, PairFileOptions, EncoderOptions, rules=MINE_RULES),
+    rich_help_panel=MINE,
+)
 def mine(
     context: typer.Context,
     source: str = argument("SOURCE", "Text, a sentence a line, also compressed; or a document, such as EPUB."),
@@ -322,23 +326,26 @@ def mine(
       st-xling mine news.de news.en --model my-encoder --out pairs.tsv \\
           --dry-run
 
-    --first-stage mines large texts much faster: a static encoder, which train static makes, searches them, and only
-    sentences with a near neighbor are embedded by --model, and a random sample of the others, by which scores stay what
-    they are among all. The report says how many were embedded, and an estimate of how many pairs were kept.
+    --threshold auto uses the score that the model's author published for your two languages (in its mining.json), if
+    there is one that fits, and otherwise one estimated from the scores of the mined pairs. published stops if none
+    fits; estimated never looks for it. The last lines show how the scores are distributed, and what the threshold
+    keeps.
 
-    --threshold auto is the score that the model was published with for these two languages (its mining.json), if it
-    fits, otherwise the one that is estimated from the scores of the mined pairs; published is the former or an error,
-    estimated the latter. The last lines show how the scores are distributed, and what the threshold keeps. --method
-    auto goes by size; a factory is one of FAISS, such as faiss:IVF4096,Flat?nprobe=64.
+    --first-stage mines large texts much faster. A static encoder, which train static makes, searches them first;
+    --model embeds only the sentences that have a near neighbor, and a random sample of the others, so that scores are
+    the same as among all sentences. The report says how many were embedded, and estimates how many pairs were kept.
+
+    --method auto searches exactly or approximately by size; a factory is one of FAISS, such as
+    faiss:IVF4096,Flat?nprobe=64.
 
     SOURCE and TARGET may also be documents: EPUB, DOCX, ODT and HTML are split into sentences, of subtitles (SRT, VTT)
     the times are ids. For a document and its translation, align-documents finds more.
 
-    A TSV file has the columns score, source_id, target_id, source, target and threshold, nan without one; with
-    --rescore the score is the cross-encoder's, and a column margin comes before the threshold. Without ids of its own,
-    a line's id is its number; equal lines are mined once, and their ids joined by commas. Tabs, line ends and
-    backslashes in a sentence are written as \\t, \\n, \\r and \\\\. train, score and other commands read such a file.
-    Run the same command again to resume from OUT.work.
+    A TSV file has the columns score, source_id, target_id, source, target and threshold (nan if all pairs were kept);
+    with --rescore the score is the cross-encoder's, and a column margin comes before the threshold. The ids are line
+    numbers, counted from 1, unless the texts have ids of their own. Equal lines are mined once, and their ids joined by
+    commas. Tabs, line ends and backslashes in a sentence are written as \\t, \\n, \\r and \\\\. train, score and other
+    commands read such a file. Run the same command again to resume from OUT.work.
     """
     if calibrate is not None and threshold != "auto":
         raise ValueError("--threshold and --calibrate both set the threshold; choose one of them.")
@@ -396,7 +403,11 @@ def mine(
     print_report(context, report, f"{report.pairs:,} pairs")
 
 
-@app.command("score", cls=with_options(EmbeddingSearchOptions, PairFileOptions, EncoderOptions, rules=SCORE_RULES))
+@app.command(
+    "score",
+    cls=with_options(EmbeddingSearchOptions, PairFileOptions, EncoderOptions, rules=SCORE_RULES),
+    rich_help_panel=MINE,
+)
 def score(
     context: typer.Context,
     pairs: str = argument("PAIRS", "Parallel text, as train --data reads it: TSV, CSV, JSONL, xx-yy=PATH, …."),
@@ -451,7 +462,7 @@ def score(
     print_report(context, report, f"{report.kept:,} pairs")
 
 
-@app.command("pairs", cls=with_options(rules=PAIRS_RULES))
+@app.command("pairs", cls=with_options(rules=PAIRS_RULES), rich_help_panel=MINE)
 def pairs(
     context: typer.Context,
     file: str = argument("FILE", "Scored pairs: TSV, JSON lines or TMX of mine, score or align-documents."),
@@ -502,7 +513,11 @@ def pairs(
     write_results(context, {"pairs": content})
 
 
-@app.command("align-documents", cls=with_options(PairFileOptions, EncoderOptions, rules=ALIGN_DOCUMENTS_RULES))
+@app.command(
+    "align-documents",
+    cls=with_options(PairFileOptions, EncoderOptions, rules=ALIGN_DOCUMENTS_RULES),
+    rich_help_panel=MINE,
+)
 def align_documents(
     context: typer.Context,
     source: str = argument("SOURCE", "Document: text, EPUB, DOCX, ODT, HTML, SRT or VTT; or a folder of documents."),
@@ -608,7 +623,7 @@ def _warn_of_files_without_partner(files: list[str]) -> None:
         logger.warning("%s files have no partner: %s%s", f"{len(files):,}", ", ".join(files[:20]), others)
 
 
-@app.command("align-words", cls=with_options(LoadOptions, rules=ALIGN_WORDS_RULES))
+@app.command("align-words", cls=with_options(LoadOptions, rules=ALIGN_WORDS_RULES), rich_help_panel=MINE)
 def align_words(
     context: typer.Context,
     spec: str = argument("SPEC", "Pairs, as train --data reads them."),

@@ -135,4 +135,4 @@ MEMORY_MIB = search_option("--memory-mib", "Memory for a block of the search (de
 NEIGHBORS = search_option("--k", "Number of neighbors that make up a sentence's neighborhood (default: 4).")
 MARGIN = search_option("--margin", "How a cosine is compared with those of the neighbors (default: ratio).")
 RETRIEVAL = search_option("--retrieval", "Which candidates are chosen (default: max).")
-WORK = option("--work DIR", "Work folder, kept for other thresholds or filters (default: OUT.work, which is removed).")
+WORK = option("--work DIR", "Keep intermediate results here, to try other thresholds or filters (default: OUT.work).")

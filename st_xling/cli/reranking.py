@@ -6,7 +6,7 @@ import typer
 
 from st_xling.cli import model_options as model_opts
 from st_xling.cli import options as opts
-from st_xling.cli.app import app, with_options
+from st_xling.cli.app import SEARCH, app, with_options
 from st_xling.cli.options import argument, given, option, options_of, required
 from st_xling.cli.results import output, print_report, write_results
 from st_xling.cli.rules import Needs
@@ -18,7 +18,7 @@ SEARCH_RULES = (
 WORK = option("--work DIR", "Work folder, which is kept (default: OUT.work, which is removed).")
 
 
-@app.command("rerank", cls=with_options(model_opts.ScoringOptions, model_opts.LoadOptions))
+@app.command("rerank", cls=with_options(model_opts.ScoringOptions, model_opts.LoadOptions), rich_help_panel=SEARCH)
 def rerank(
     context: typer.Context,
     model: str = model_opts.CROSS_ENCODER,
@@ -65,7 +65,11 @@ def rerank(
     print_report(context, report, "{passages:,} passages for {queries:,} queries".format(**report.counts))
 
 
-@app.command("search", cls=with_options(model_opts.ScoringOptions, model_opts.EncoderOptions, rules=SEARCH_RULES))
+@app.command(
+    "search",
+    cls=with_options(model_opts.ScoringOptions, model_opts.EncoderOptions, rules=SEARCH_RULES),
+    rich_help_panel=SEARCH,
+)
 def search(
     context: typer.Context,
     query: list[str] = argument("QUERY", "Queries in any language of the models."),

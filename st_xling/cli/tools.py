@@ -15,7 +15,7 @@ import typer
 
 from st_xling.cli import model_options as model_opts
 from st_xling.cli import options as opts
-from st_xling.cli.app import Command, app, check_model, with_options
+from st_xling.cli.app import EVALUATE, LOOK_UP, PUBLISH, TRAIN, Command, app, check_model, with_options
 from st_xling.cli.model_options import CENTERS, EncoderOptions
 from st_xling.cli.options import argument, flag, given, listed, option, options_of, repeatable, required, whole_numbers
 from st_xling.cli.results import update_model_card, write_results
@@ -69,7 +69,7 @@ def _card_writer(out: str) -> Callable[[Path], None]:
     return write_card
 
 
-@app.command("demo", cls=Command)
+@app.command("demo", cls=Command, rich_help_panel=LOOK_UP)
 def demo(
     context: typer.Context,
     out: Path = option("--out DIR", "Folder for the model (default: xling-demo).", default=Path("xling-demo")),
@@ -97,7 +97,7 @@ def demo(
     write_results(context, results)
 
 
-@app.command("leak", cls=Command)
+@app.command("leak", cls=Command, rich_help_panel=EVALUATE)
 def leak(
     context: typer.Context,
     train: list[str] = required("--train SPEC", "Training text, as train --data takes it (repeatable)."),
@@ -108,9 +108,9 @@ def leak(
 ) -> None:
     """Look for evaluation text in training data.
 
-    Counts the evaluation sentences that training data contain on either side. Texts are compared by their letters,
-    marks and numbers, case folded; near duplicates are not found. Evaluation text is parallel text, a Tatoeba folder, a
-    BUCC folder or prefix, a .txt file of sentences, or phrasebook:…, of which the test split is read.
+    Counts the evaluation sentences that training data contain on either side. Case, spaces and punctuation are ignored;
+    near duplicates are not found. Evaluation text is parallel text, a Tatoeba folder, a BUCC folder or prefix, a .txt
+    file of sentences, or phrasebook:…, of which the test split is read.
 
     \b
     examples:
@@ -128,7 +128,7 @@ def leak(
         refuse_leaks(report)
 
 
-@app.command("slim", cls=with_options(NewModelOptions, EncoderOptions))
+@app.command("slim", cls=with_options(NewModelOptions, EncoderOptions), rich_help_panel=TRAIN)
 def slim(
     context: typer.Context,
     model: str = ENCODER_ARGUMENT,
@@ -177,7 +177,7 @@ def slim(
     write_results(context, {"slim": report.content})
 
 
-@app.command("postprocess", cls=with_options(NewModelOptions, EncoderOptions))
+@app.command("postprocess", cls=with_options(NewModelOptions, EncoderOptions), rich_help_panel=TRAIN)
 def postprocess(
     context: typer.Context,
     model: str = ENCODER_ARGUMENT,
@@ -230,7 +230,7 @@ def postprocess(
     write_results(context, {"postprocess": content})
 
 
-@app.command("reproduce", cls=Command)
+@app.command("reproduce", cls=Command, rich_help_panel=EVALUATE)
 def reproduce(
     context: typer.Context,
     paper: str = argument("PAPER", "dap, sf, amber, ir, xpr, or a YAML file of the same form."),
@@ -313,7 +313,7 @@ def reproduce(
         raise ValueError(f"{len(results['failed'])} steps failed; run the same command to try them again:\n{lines}")
 
 
-@app.command("card", cls=Command)
+@app.command("card", cls=Command, rich_help_panel=PUBLISH)
 def card(
     context: typer.Context,
     model: Path = argument("MODEL", "Folder of the model."),
@@ -375,7 +375,7 @@ def _read_data_licenses(entries: Iterable[str]) -> dict[str, str]:
     return licenses
 
 
-@app.command("push", cls=with_options(rules=PUSH_RULES))
+@app.command("push", cls=with_options(rules=PUSH_RULES), rich_help_panel=PUBLISH)
 def push(
     context: typer.Context,
     model: Path = argument("MODEL", "Folder of the model, or a file of pairs to publish as a data set."),

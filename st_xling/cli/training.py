@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 import typer
 
 from st_xling.cli import options as opts
-from st_xling.cli.app import app, with_options
+from st_xling.cli.app import TRAIN, app, with_options
 from st_xling.cli.options import argument, flag, option, options_of, repeatable
 from st_xling.cli.results import update_model_card, write_results
 from st_xling.cli.rules import Excludes, Given, Inapplicable
@@ -97,13 +97,13 @@ class RecipeOptions:
         *("encoder", "adapter", "retriever"),
         is_option=option(
             "--pooling",
-            "How token states become the embedding of a sentence (model.pooling, default: as --max-length).",
+            "How token states become a sentence's embedding (model.pooling; default: as saved, else the recipe's).",
             panel=MODEL,
         ),
     )
     max_length: int | None = option(
         "--max-length",
-        "Maximum number of tokens of a text (model.max_length, default: the model's own; of a bare one the recipe's).",
+        "Maximum number of tokens of a text (model.max_length; default: as saved, else the recipe's).",
         panel=MODEL,
     )
     teacher: str | None = taken_by(
@@ -341,7 +341,9 @@ def _read_assignments(texts: Sequence[str], flag: str) -> dict[str, Any]:
     return pairs
 
 
-@app.command("train", cls=with_options(TrainOptions, ArgumentOptions, RecipeOptions, rules=RULES))
+@app.command(
+    "train", cls=with_options(TrainOptions, ArgumentOptions, RecipeOptions, rules=RULES), rich_help_panel=TRAIN
+)
 def train(
     context: typer.Context,
     recipe: str | None = argument("RECIPE", "Name of a recipe, or path of a YAML file.", default=None),

@@ -152,6 +152,8 @@ for words in {words!r}:
         for example in examples(text):
             assert example in copied
     assert max(len(line) for line in lines if line.strip().startswith("st-xling ")) <= 74
+    # A flag has no value, and nobody types braces or brackets of a type.
+    assert not [line for line in lines if re.search(r"<(bool|str|int|float|path)>|Usage: .*[{}]", line)]
 
 
 WRITERS = {
