@@ -36,7 +36,7 @@ def fill(text: str) -> str:
 
 
 FILES = ("SOURCE", "TARGET", "TEXT", "FILE", "XX=FILE")
-SPECS = ("SPEC", "EVAL", "PAIRS", "PARALLEL")
+SPECS = ("SPEC", "EVAL", "PAIRS", "PARALLEL", "TEXTS")
 INPUTS = frozenset((*FILES, *SPECS, "MODEL", "RECIPE", "STORE", "DIR", "XX=PATH", "XX=DIR", "PAPER"))
 """Metavars of parameters that name something to read."""
 BUILT_IN_MODELS = (*BUILT_MODELS, "bm25")
@@ -440,7 +440,7 @@ def with_options(*kinds: type, rules: Sequence[Rule] = ()) -> Any:
 
 def check_input(metavar: str, value: str) -> None:
     """Raise if a text is not there, before anything large is imported."""
-    from st_xling.data.spec import OPTIONS, PHRASEBOOK_OPTIONS, parse_spec, read_options, split_spec
+    from st_xling.data.spec import OPTIONS, PHRASEBOOK_OPTIONS, parse_spec, read_options, split_prompt_name, split_spec
     from st_xling.utils.text import describe_missing, home_path, unpacked_ending
 
     if metavar == "STORE":
@@ -454,6 +454,8 @@ def check_input(metavar: str, value: str) -> None:
     elif metavar in (*FILES, "PAPER", "RECIPE"):
         names = [value]
     elif metavar in SPECS:
+        if metavar == "TEXTS":
+            value, _ = split_prompt_name(value)
         spec = split_spec(value)
         options = PHRASEBOOK_OPTIONS if spec.is_phrasebook else OPTIONS
         read_options(spec.query, options, spec=value)

@@ -187,6 +187,14 @@ class TrainOptions:
         *("encoder", "retriever"),
         is_option=repeatable("--mono XX=PATH", "Text of one language, see above (repeatable).", panel=DATA),
     )
+    keep_like: list[str] = taken_by(
+        "encoder",
+        is_option=repeatable(
+            "--keep-like TEXTS",
+            "Text on which the model shall stay as it was, see above (repeatable).",
+            panel=ENCODER,
+        ),
+    )
     check_leak: list[str] = repeatable(
         "--check-leak EVAL", "Also search --data for this test text (repeatable).", panel=DATA
     )
@@ -226,7 +234,9 @@ class TrainOptions:
     cache: Path | None = taken_by(
         *("adapter", "encoder"),
         is_option=option(
-            "--cache DIR", "Folder for vectors of adapters and teachers (default: a cache).", panel=TRAINING
+            "--cache DIR",
+            "Folder for vectors of adapters, teachers and --keep-like (default: a cache).",
+            panel=TRAINING,
         ),
     )
     dev_share: float | None = taken_by(
@@ -293,7 +303,10 @@ RULES = (
     Inapplicable(("recipe",), _lists_recipes),
     Excludes("print_recipe", ("list_recipes",), "one recipe is printed, or all are listed; remove one"),
     Excludes("print_python", ("print_recipe", "list_recipes"), "one thing is printed; remove one"),
-    Inapplicable(("resume", "overwrite", "check_leak", "fail_on_leak", "drop_leaks", "mono", "stream"), _prints_python),
+    Inapplicable(
+        ("resume", "overwrite", "check_leak", "fail_on_leak", "drop_leaks", "mono", "keep_like", "stream"),
+        _prints_python,
+    ),
     Inapplicable(
         (
             *(entry.name for entry in fields(TrainOptions) if entry.name not in PRINTING),
@@ -421,10 +434,13 @@ def train(
     vocabulary and more. --model static is a table of vectors, averaged over the pieces of a text: no transformer, and
     thousands of sentences a second; --static sets its vocabulary and dimensions, and the recipe static starts from it
     and needs no --model. --mono is, for encoders, running text for the loss mlm, two lines a pair; for retrievers
-    lines, passages (.jsonl) or phrasebook. --set takes any key of the recipe, such as losses.tlm.weight=0.5, and any
-    training argument of sentence-transformers, such as arguments.report_to=wandb. --prompt has one text for all
-    columns; others are --set 'arguments.prompts={source: "query: ", target: "passage: "}'. --cache keeps the sentence
-    embeddings of an adapter's encoder, or of a teacher, by default next to the downloaded models in the Hub's cache.
+    lines, passages (.jsonl) or phrasebook. --keep-like takes text of one language, such as xx=queries.txt, or
+    parallel text: next to each pair two of its texts are held to the vectors that the model had for them before
+    training (data.replay.per_pair, data.replay.weight); ?prompt_name=query names the prompt that they are read
+    with. --set takes any key of the recipe, such as losses.tlm.weight=0.5, and any training argument of
+    sentence-transformers, such as arguments.report_to=wandb. --prompt has one text for all columns; others are
+    --set 'arguments.prompts={source: "query: ", target: "passage: "}'. --cache keeps the sentence embeddings of an
+    adapter's encoder, or of a teacher, by default next to the downloaded models in the Hub's cache.
     """
     options = options_of(context, TrainOptions)
     if options.print_recipe:
@@ -603,7 +619,7 @@ def _common_arguments(
     from st_xling.training.sentence_vectors import check_cache
 
     assert options.model is not None and options.out is not None
-    inputs = [options.data, options.dev, options.check_leak, options.parallel, options.mono]
+    inputs = [options.data, options.dev, options.check_leak, options.parallel, options.mono, options.keep_like]
     folder = RunFolder(
         options.out, start=options.model, inputs=inputs, resume=options.resume, overwrite=options.overwrite
     )
@@ -638,6 +654,7 @@ class EncoderInputs:
         arguments: Arguments of every kind of training.
         data: Name → training data.
         mono: Name → text of one language.
+        keep_like: Name of a prompt → texts on which the model shall stay as it was.
         evaluator: Evaluates the model on the development data, if there are any.
         provenance: Where the text came from.
         picture: Picture of the training, for the card.
@@ -646,6 +663,7 @@ class EncoderInputs:
     arguments: CommonArguments[Recipe]
     data: dict[str, Any]
     mono: dict[str, Any]
+    keep_like: dict[str, list[str]]
     evaluator: TatoebaEvaluator | None
     provenance: list[dict[str, Any]]
     picture: TrainingPicture
@@ -656,6 +674,7 @@ def _read_encoder_inputs(recipe: str, options: TrainOptions, context: typer.Cont
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.training import load_recipe
+    from st_xling.training.replay import load_kept_texts
     from st_xling.utils.paths import check_outputs
 
     arguments = _common_arguments(load_recipe, recipe, options, context)
@@ -663,10 +682,12 @@ def _read_encoder_inputs(recipe: str, options: TrainOptions, context: typer.Cont
     if loaded.data.teacher.model is not None:
         check_outputs({"--json": context.params["json"]}, [loaded.data.teacher.model])
     else:
-        Given.of(context).refuse(("cache", "teacher_prompt"), f"the recipe {loaded.name} has no teacher")
+        unused = ("teacher_prompt",) if options.keep_like else ("cache", "teacher_prompt")
+        Given.of(context).refuse(unused, f"the recipe {loaded.name} has no teacher")
     data, dev = _read_data(options)
     mono = read_all_others(options.mono, skip_bad_lines=options.skip_bad_lines)
-    names = {"data": data, "dev": dev, "mono": mono, "check_leak": arguments.evaluation}
+    keep_like = load_kept_texts(options.keep_like, skip_bad_lines=options.skip_bad_lines)
+    names = {"data": data, "dev": dev, "mono": mono, "keep_like": (), "check_leak": arguments.evaluation}
     shown_pairs = dev or data
     if options.stream and not dev:
         shown_pairs = {}
@@ -676,6 +697,7 @@ def _read_encoder_inputs(recipe: str, options: TrainOptions, context: typer.Cont
         arguments=arguments,
         data=data,
         mono=mono,
+        keep_like=keep_like,
         evaluator=evaluator,
         provenance=_sources(options, names),
         picture=TrainingPicture(shown_pairs, loaded.name, start=start),
@@ -697,6 +719,7 @@ def _train_encoder(recipe: str, options: TrainOptions, context: typer.Context) -
         tiny=arguments.tiny,
         static=arguments.static,
         mono=inputs.mono,
+        keep_like=inputs.keep_like,
         cache=options.cache,
         evaluator=inputs.evaluator,
         evaluation=arguments.evaluation,

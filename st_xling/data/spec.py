@@ -225,6 +225,30 @@ def split_options(text: str) -> tuple[str, str]:
     return (match[1], match[2]) if match else (text, "")
 
 
+def split_prompt_name(text: str) -> tuple[str, str]:
+    """Split off the option ``prompt_name``, which names the prompt of a model that texts are read with.
+
+    Returns:
+        The spec without it, and the name; ``""`` where there is none.
+
+    Raises:
+        ValueError: If it is repeated or empty.
+
+    Example:
+        >>> split_prompt_name("de=queries.txt?size=8&prompt_name=query")
+        ('de=queries.txt?size=8', 'query')
+    """
+    location, query = split_options(text)
+    key = "prompt_name="
+    options = query.split("&") if query else []
+    others = [option for option in options if not option.startswith(key)]
+    names = [option.removeprefix(key) for option in options if option.startswith(key)]
+    if len(names) > 1 or "" in names:
+        raise ValueError(f"expected prompt_name=query, once and with a name, got {text!r}")
+    spec = f"{location}?{'&'.join(others)}" if others else location
+    return spec, names[0] if names else ""
+
+
 def is_phrasebook(text: str) -> bool:
     """Return whether a spec without languages before ``=`` names the phrasebook."""
     return text.startswith("phrasebook") and split_spec(text).is_phrasebook

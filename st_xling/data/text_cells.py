@@ -15,6 +15,9 @@ CELLS_AT_ONCE = 10_000
 #: Columns of text of one language, of which no other row's is a negative: two contiguous sentences.
 MONO = ("mono", "mono_next")
 
+#: Beginning of the names of columns of replayed texts, which are no row's negatives either.
+KEPT_TEXT = "kept_text_"
+
 _TEXT_TYPES = ("string", "large_string")  # Arrow's two kinds of text; Parquet and pandas give the second
 
 
@@ -68,10 +71,11 @@ def exact_keys(texts: Iterable[str | None]) -> np.ndarray:
 
 
 def row_keys(dataset: Any, *, without: Iterable[str] = ()) -> np.ndarray:
-    """Return the keys of every sentence of a ``datasets.Dataset``. *Shape:* ``(rows, text columns)``, uint64"""
+    """Return the keys of every sentence that may be a negative. *Shape:* ``(rows, text columns)``, uint64"""
     no_keys = np.zeros(0, np.uint64)  # for a data set without rows
     keys = [np.zeros((len(dataset), 0), np.uint64)]  # without a column, no row has a key
-    for name in text_columns(dataset, without=(*without, *MONO)):
+    replayed = [name for name in dataset.column_names if name.startswith(KEPT_TEXT)]
+    for name in text_columns(dataset, without=(*without, *MONO, *replayed)):
         # A batch at a time, since exact_keys holds an object a text while it joins them.
         keys.append(np.concatenate([no_keys, *map(exact_keys, column_batches(dataset, name))]))
     return np.column_stack(keys)

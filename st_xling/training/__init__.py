@@ -9,7 +9,7 @@
 - ``trainer``: trainers that stop at NaN, save the loss's own parameters and train in several processes
 - ``warm_up``: new heads learn before the rest of the model
 - ``development``: development scores with an interval
-- ``hard_negatives``, ``teacher``: functions from a data set to a data set with more columns
+- ``hard_negatives``, ``teacher``, ``replay``: functions from a data set to a data set with more columns
 - ``mixture``, ``sentence_vectors``: training text as one data set, vectors that are cached
 - ``cross_lingual_transfer``: fine-tuning on English labels, tested in other languages
 """
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from st_xling.training.recipe import Recipe as Recipe
     from st_xling.training.recipe import load_recipe as load_recipe
     from st_xling.training.recipe_files import recipe_names as recipe_names
+    from st_xling.training.replay import add_replay as add_replay
+    from st_xling.training.replay import load_kept_texts as load_kept_texts
     from st_xling.training.reranker import RankingTrainer as RankingTrainer
     from st_xling.training.retriever import RetrievalSources as RetrievalSources
     from st_xling.training.retriever import load_retrieval_recipe as load_retrieval_recipe

@@ -21,10 +21,11 @@ from st_xling.data.leak import Texts
 from st_xling.data.pairs import append_columns
 from st_xling.data.read import labeled_pairs
 from st_xling.data.sides import orient
-from st_xling.data.text_cells import MONO, column_texts
-from st_xling.losses import CombinedLoss, CrossLingualLoss, Term
+from st_xling.data.text_cells import MONO, column_texts, text_columns
+from st_xling.losses import CombinedLoss, CrossLingualLoss, Term, make
 from st_xling.losses.base import as_loss
 from st_xling.models import VocabularyHead
+from st_xling.models.backbones import normalizes
 from st_xling.models.load import length_for_pairs
 from st_xling.models.lora import check_start
 from st_xling.models.token_rows import check_texts
@@ -32,6 +33,7 @@ from st_xling.training.arguments import replaced
 from st_xling.training.hard_negatives import add_hard_negatives
 from st_xling.training.mixture import Mixture, TextReport, add_mono, describe, log_truncation, prepare, report_texts
 from st_xling.training.recipe import LossRecipe, Recipe, load_recipe, objective, reads_negatives, trains_by_recipe
+from st_xling.training.replay import KeptTexts, add_replay, describe_replay, kept_text_columns
 from st_xling.training.run import Evaluators, OnLeak, Run, TrainingResult, fit_trainer, set_prompts
 from st_xling.training.run_folder import NEGATIVES
 from st_xling.training.teacher import TeacherVectors, encode_by_teacher, load_teacher
@@ -53,6 +55,7 @@ def train(
     tiny: Mapping[str, Any] | None = None,
     static: Mapping[str, Any] | None = None,
     mono: Mapping[str, Dataset] | None = None,
+    keep_like: KeptTexts | Sequence[str] = (),
     teacher: SentenceTransformer | None = None,
     cache: str | Path | None = None,
     evaluator: Evaluators | None = None,
@@ -81,9 +84,13 @@ def train(
         static: Options of :func:`~st_xling.models.static_encoder`, for ``model="static"``.
         mono: Name → text of one language, line by line, which the recipe's masked language modeling then reads instead
             of the sentences of ``data``; see :func:`add_mono`. It is not looked through for leaks.
+        keep_like: Texts on which the model shall stay as it was, such as queries and sentences of languages that
+            ``data`` lack, or name of a prompt of the model → texts; see :func:`~st_xling.training.add_replay`. The
+            recipe's ``data.replay`` says how many go with a pair, and their weight. They are not looked through for
+            leaks.
         teacher: A loaded model, in place of the recipe's ``data.teacher.model``.
-        cache: Folder of the vectors of the teacher, which stay there for other runs; ``None``: a folder of that model's
-            own, next to downloaded ones.
+        cache: Folder of the vectors of the teacher, and of the start for ``keep_like``, which stay there for other
+            runs; ``None``: a folder next to downloaded models.
         evaluator: Evaluates the model during training by its ``primary_metric``; the best checkpoint is kept.
         evaluation: Name → texts that the model will be evaluated on later; like the evaluator's, they are looked for
             in the training data.
@@ -122,6 +129,8 @@ def train(
         recipe = _reading_mono(recipe)
     if teacher is not None and not recipe.taught:
         raise ValueError(f"nothing in {recipe.name} learns from a teacher: got one; take the recipe distill.")
+    if keep_like:
+        _check_replay(recipe, model)
     if recipe.data.hard_negatives.num_negatives and mono:
         raise ValueError("mined negatives stand in the columns of monolingual text: take one of the two.")
     run = Run(
@@ -141,18 +150,37 @@ def train(
         load_options=load_options,
     )
     with run.opened():
-        prepared = distributed.run_on_all(lambda: _prepare(run, recipe, labeled_pairs(data), mono or {}))
+        prepared = distributed.run_on_all(
+            lambda: _prepare(run, recipe, labeled_pairs(data), mono or {}, replays=bool(keep_like))
+        )
         described: dict[str, Any] = {"data": prepared.mixture.manifest}
         if mono:
             described["mono"] = describe(mono)
+        if keep_like:
+            described["replay"] = describe_replay(keep_like, recipe.data.replay)
         vectors = _encode_by_teacher(run, recipe, teacher, cache, prepared.mixture.pairs)
         if vectors is not None:
             described["teacher"] = dict(vectors.description)
         checkpoint = run.claim(described, recipe=prepared.recipe, sources=prepared.sources, longer=True)
         start = distributed.run_on_all(lambda: _load_start(run, prepared, checkpoint))
         pairs = _add_columns(run, prepared, start, vectors, checkpoint)
+        if keep_like:
+            pairs = _add_replay(run, prepared, start, keep_like, pairs, cache, checkpoint)
         trainer = distributed.run_on_all(lambda: _build_trainer(run, prepared, start, pairs, callbacks, checkpoint))
         return run.fit(lambda: _fit(run, recipe, trainer, checkpoint, begin))
+
+
+def _check_replay(recipe: Recipe, model: str | SentenceTransformer) -> None:
+    """Raise ``ValueError`` for a run in which there is nothing to keep, or whose labels are others."""
+    if isinstance(model, str) and model in BUILT_MODELS:
+        raise ValueError(
+            f"keep_like (--keep-like) is text on which a trained model stays as it was: got the model {model!r}, of "
+            "random weights; start from another, or leave it out."
+        )
+    if recipe.taught:
+        raise ValueError(
+            f"{recipe.name} learns a teacher's vectors, and keep_like (--keep-like) the start's: take one of the two."
+        )
 
 
 def _reading_mono(recipe: Recipe) -> Recipe:
@@ -175,15 +203,22 @@ class _Prepared:
         mixture: The training data.
         recipe: The recipe, whose losses know which columns they read.
         sources: Where the text came from; a data set that was turned has its languages in their new order.
+        text_count: Number of columns of text, before those of replay.
     """
 
     mixture: Mixture
     recipe: Recipe
     sources: list[dict[str, Any]]
+    text_count: int
 
 
 def _prepare(
-    run: Run, recipe: Recipe, data: Mapping[str, Dataset | IterableDataset], mono: Mapping[str, Dataset]
+    run: Run,
+    recipe: Recipe,
+    data: Mapping[str, Dataset | IterableDataset],
+    mono: Mapping[str, Dataset],
+    *,
+    replays: bool = False,
 ) -> _Prepared:
     """Mix the data, without what evaluates the run if that shall be dropped, and tell the losses their columns."""
     arguments = recipe.arguments
@@ -207,10 +242,10 @@ def _prepare(
         )
 
     mixture = mix(oriented)
-    if mixture.streamed and (mines or recipe.taught or run.on_leak != "report"):
+    if mixture.streamed and (mines or replays or recipe.taught or run.on_leak != "report"):
         raise ValueError(
-            "a teacher, the search for negatives and dropping leaks read all text before training: got a stream; read "
-            "it whole."
+            "a teacher, replay, the search for negatives and dropping leaks read all text before training: got a "
+            "stream; read it whole."
         )
     # Results and signature say so if only the start of a stream was compared.
     suffix = " (first rows)" if mixture.streamed else ""
@@ -226,7 +261,12 @@ def _prepare(
         recipe = _reading_negatives(recipe, readers)
     if mono:
         mixture = add_mono(mixture, mono, seed=arguments.seed)
-    return _Prepared(mixture, recipe, sources)
+    text_count = len(text_columns(mixture.looked_at if mixture.streamed else mixture.pairs))
+    if mines:
+        text_count += recipe.data.hard_negatives.num_negatives
+    if replays:  # columns of texts that only their own term reads
+        recipe = _reading_columns(recipe, list(range(text_count)))
+    return _Prepared(mixture, recipe, sources, text_count)
 
 
 def _renamed_sources(provenance: Sequence[Mapping[str, Any]], new_names: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -246,6 +286,12 @@ def _reading_negatives(recipe: Recipe, readers: set[str]) -> Recipe:
             losses[name] = dict(options)
         else:
             losses[name] = {"columns": [0, 1], **options}
+    return dataclasses.replace(recipe, losses=losses)
+
+
+def _reading_columns(recipe: Recipe, columns: list[int]) -> Recipe:
+    """The recipe whose losses read these columns where they name none."""
+    losses = {name: {"columns": columns, **options} for name, options in recipe.losses.items()}
     return dataclasses.replace(recipe, losses=losses)
 
 
@@ -345,6 +391,56 @@ def _add_columns(
     return pairs
 
 
+def _add_replay(
+    run: Run,
+    prepared: _Prepared,
+    start: _Start,
+    keep_like: KeptTexts | Sequence[str],
+    pairs: Dataset | IterableDataset,
+    cache: str | Path | None,
+    checkpoint: Path | None,
+) -> Dataset:
+    """Return the pairs with texts next to them on which the model stays as it was."""
+    assert isinstance(pairs, Dataset)  # _prepare refuses streams
+    recipe = prepared.recipe
+    arguments = recipe.arguments
+    frozen = start.encoder
+    if checkpoint is not None and arguments.lora is None:  # the encoder is the checkpoint's; its prompts are the run's
+        frozen = distributed.run_on_all(lambda: _load_again(run, recipe, start.encoder))
+    per_pair = recipe.data.replay.per_pair
+    most_texts: int | None = None
+    if arguments.max_steps > 0:
+        rows = arguments.max_steps * arguments.per_device_train_batch_size * arguments.gradient_accumulation_steps
+        most_texts = rows * per_pair * distributed.process_count()
+    max_length = arguments.max_length
+    if max_length is None and not recipe.model.max_length:
+        max_length = length_for_pairs(frozen)
+    return add_replay(
+        pairs,
+        keep_like,
+        frozen,
+        per_pair=per_pair,
+        most_texts=most_texts,
+        max_length=max_length,
+        seed=arguments.seed,
+        cache=cache,
+    )
+
+
+def _load_again(run: Run, recipe: Recipe, encoder: SentenceTransformer) -> SentenceTransformer:
+    """Load the model that a resumed run was started from, with the prompts of its checkpoint."""
+    frozen = run.load_start(
+        lambda: [],
+        seed=recipe.arguments.seed,
+        pooling=recipe.model.pooling,
+        max_length=recipe.model.max_length,
+        bare=recipe.bare,
+    )
+    frozen.prompts = dict(encoder.prompts)
+    frozen.default_prompt_name = encoder.default_prompt_name
+    return frozen
+
+
 def _mine_negatives(recipe: Recipe, pairs: Dataset, start: _Start) -> Dataset:
     options = recipe.data.hard_negatives
     return add_hard_negatives(
@@ -418,6 +514,10 @@ def _build_trainer(
     looked_at = prepared.mixture.looked_at
     languages = [looked_at.unique("source_language"), looked_at.unique("target_language")]
     loss = build_loss(recipe, encoder, token_ids=token_ids, languages=languages)
+    replayed = [name for name in pairs.column_names or [] if name in kept_text_columns(recipe.data.replay.per_pair)]
+    if replayed:
+        columns = tuple(range(prepared.text_count, prepared.text_count + len(replayed)))
+        loss = loss + replay_term(encoder, columns, weight=recipe.data.replay.weight)
     if checkpoint is None and not run.builds_model:  # a resumed run has the checkpoint's heads
         _log_heads(loss)
     if run.builds_model and arguments.warm_up_heads is None:  # random weights have nothing to lose
@@ -472,6 +572,19 @@ def _fit(
         if steps := trainer.warm_up_heads():
             distributed.run_on_main(lambda: folder.update(warm_up_heads=steps))
     return fit_trainer(trainer, folder, checkpoint, name=recipe.name)
+
+
+def replay_term(model: SentenceTransformer, columns: tuple[int, ...], *, weight: float = 20.0) -> CombinedLoss:
+    """The distance of replayed texts from the start's vectors, as a sum of one term.
+
+    Args:
+        model: The model to train.
+        columns: Positions of the columns of replayed texts.
+        weight: Weight of the distance: 1 - cosine, or where embeddings are compared by their lengths too, squared.
+    """
+    metric = "cosine" if model.similarity_fn_name in (None, "cosine") or normalizes(model) else "mse"
+    distance = make("EmbedDistillLoss", model, distance_metric=metric)
+    return CombinedLoss(model, [Term(distance, weight, columns, name="replay")])
 
 
 def build_loss(

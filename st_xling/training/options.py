@@ -288,6 +288,25 @@ class HardNegativeOptions:
 
 
 @dataclass(frozen=True)
+class ReplayOptions:
+    """Replay: texts next to each pair on which the model stays as it was, see :func:`~st_xling.training.add_replay`.
+
+    Attributes:
+        per_pair: Number of texts next to each pair: with 2, half of the texts of a batch are replayed.
+        weight: Weight of the distance from the start's vectors in the sum of losses.
+    """
+
+    per_pair: int = 2
+    weight: float = 20.0
+
+    def __post_init__(self) -> None:
+        check_number("data.replay.per_pair", self.per_pair, least=1)
+        check_number("data.replay.weight", self.weight, least=0)
+        if self.weight == 0:
+            raise ValueError("data.replay.weight must be above 0: got 0; leave out --keep-like to train without.")
+
+
+@dataclass(frozen=True)
 class ParallelDataOptions:
     """Steps from a data set of parallel text to the one that is trained on.
 
@@ -297,12 +316,14 @@ class ParallelDataOptions:
         shuffle_buffer: Rows of a stream that are shuffled together.
         teacher: The model whose vectors are the labels of the losses that learn from one.
         hard_negatives: Negatives that are mined for translation ranking.
+        replay: What training does with text on which the model shall stay as it was, if it is given.
     """
 
     pivot: str | None = "en"
     shuffle_buffer: int = 50_000
     teacher: TeacherOptions = field(default_factory=TeacherOptions)
     hard_negatives: HardNegativeOptions = field(default_factory=HardNegativeOptions)
+    replay: ReplayOptions = field(default_factory=ReplayOptions)
 
     def __post_init__(self) -> None:
         check_number("data.shuffle_buffer", self.shuffle_buffer, least=1)

@@ -28,6 +28,7 @@ from st_xling.training.options import (
     ModelOptions,
     OptimizationArguments,
     ParallelDataOptions,
+    ReplayOptions,
     TeacherOptions,
 )
 from st_xling.training.recipe_files import check_keys, option_types, read_options, read_sections, read_value
@@ -305,7 +306,7 @@ class Recipe(LossRecipe):
     """A named way to train an encoder: objectives with their weights and options, and the options of training.
 
     Attributes:
-        data: What is done to the data before training: pivot, teacher, hard negatives.
+        data: What is done to the data before training: pivot, teacher, hard negatives, replay.
         start: Model that a run starts from where none is given; ``None``: one must be given.
     """
 
@@ -341,6 +342,8 @@ class Recipe(LossRecipe):
             del content["data"]["teacher"]
         if not self.data.hard_negatives.num_negatives:
             del content["data"]["hard_negatives"]
+        if self.data.replay == ReplayOptions():
+            del content["data"]["replay"]
         if self.start is None:
             del content["start"]
         return content

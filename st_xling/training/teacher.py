@@ -195,24 +195,10 @@ class TeacherVectors:
             digest.update(f"{text}\0".encode("utf-8", "surrogatepass"))
         key = digest.hexdigest()
 
-        def label(table: pa.Table) -> pa.Table:
-            rows = table.to_pylist()
-            labels = teacher_labels(rows, vectors=self.vectors, reads=self.reads, directions=directions, unit=unit)
-            cells = pa.FixedSizeListArray.from_arrays(pa.array(labels.numpy().ravel()), dim)
-            if self.reads == "both":
-                cells = pa.FixedSizeListArray.from_arrays(cells, 2)
-            return pa.table({LABEL: cells})
+        def labels_of(rows: list[dict[str, str]]) -> Tensor:
+            return teacher_labels(rows, vectors=self.vectors, reads=self.reads, directions=directions, unit=unit)
 
-        path = self.folder / f"{key[:32]}.arrow"
-
-        def write() -> None:
-            intact = is_intact(path)
-            _map_labels(texts, label, path, key, from_cache=intact)
-            if not intact:
-                record_hash(path)
-
-        distributed.run_on_main(write)
-        return _map_labels(texts, label, path, key, from_cache=True)
+        return write_labels(texts, labels_of, folder=self.folder, key=key)
 
     def _check_dim(self, dim: int, whose: str, remedy: str) -> None:
         if dim < 1:
@@ -223,6 +209,42 @@ class TeacherVectors:
                 f"{whose} of {dim} dimensions learns at most as many from its teacher: got vectors of {self.dim} "
                 f"dimensions{texts}; {remedy.format(self.dim)} student= and dim=."
             )
+
+
+def write_labels(
+    texts: Dataset, labels_of: Callable[[list[dict[str, str]]], Tensor], *, folder: Path, key: str
+) -> Dataset:
+    """Write the labels of all rows into a file of a cache, unless it is there, and map it into memory.
+
+    Of several processes that train together, the main one writes.
+
+    Args:
+        texts: Texts of each row.
+        labels_of: Returns the labels of some rows. *Shape:* ``(rows, dim)`` or ``(rows, columns, dim)``
+        folder: Folder of the cache.
+        key: Hash of everything that the labels depend on.
+
+    Returns:
+        A data set of the column ``label``.
+    """
+
+    def label(table: pa.Table) -> pa.Table:
+        labels = labels_of(table.to_pylist())
+        cells = pa.array(labels.numpy().ravel())
+        for size in reversed(labels.shape[1:]):
+            cells = pa.FixedSizeListArray.from_arrays(cells, size)
+        return pa.table({LABEL: cells})
+
+    path = folder / f"{key[:32]}.arrow"
+
+    def write() -> None:
+        intact = is_intact(path)
+        _map_labels(texts, label, path, key, from_cache=intact)
+        if not intact:
+            record_hash(path)
+
+    distributed.run_on_main(write)
+    return _map_labels(texts, label, path, key, from_cache=True)
 
 
 def _map_labels(
