@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import json
 import os
 import re
 import sys
@@ -26,7 +27,13 @@ project = "st-xling"
 author = "the st-xling contributors"
 release = __version__
 copyright = author
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosectionlabel",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.mathjax",
+]
 html_theme = "furo"
 html_title = f"st-xling {release}"
 html_static_path = ["static"]
@@ -38,6 +45,9 @@ nitpicky = True
 myst_enable_extensions = ["substitution"]
 myst_substitutions = tables.tables()
 myst_heading_anchors = 4
+nb_execution_mode = "off"  # notebooks are shown as they were saved; tests run them
+autosectionlabel_prefix_document = True
+suppress_warnings = ["autosectionlabel.*", "mystnb.unknown_mime_type"]
 
 autodoc_inherit_docstrings = False
 autodoc_member_order = "bysource"
@@ -195,18 +205,67 @@ def shapes(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: l
     lines[:] = [re.sub(r"\*([A-Z][^*:]+):\*", r"*\1*", line) for line in lines]
 
 
-def links(app: Sphinx, page: str, content: list[str]) -> None:
-    """Links out of the package become names of files in a checkout; those between pages become references.
+def first_screen() -> str:
+    """Return README's first screen: what it is, how to install it, a picture, and mining in two minutes."""
+    text = (HERE.parent / "README.md").read_text(encoding="utf-8").partition("\n## Fine-tune")[0]
+    text = re.sub(r"(?m)^\[Guide\].*\n(\[.*\n)?\n", "", text)  # links to what the page itself lists
+    return text.replace("](st_xling/docs/pictures/", "](pictures/").replace("](st_xling/docs/", "](/")
+
+
+def slug(heading: str) -> str:
+    """Return the anchor that GitHub gives a heading."""
+    return re.sub(r"[^\w -]", "", heading.strip()).lower().replace(" ", "-")
+
+
+def heading_of(page: str, anchor: str) -> str:
+    """Return the text of a heading of a page, by its anchor.
+
+    Raises:
+        ValueError: If the page has no such heading.
+    """
+    text = (HERE / f"{page.lstrip('/')}.md").read_text(encoding="utf-8")
+    for heading in re.findall(r"(?m)^#+ (.*)$", text):
+        if slug(heading) == anchor:
+            return heading.replace("`", "")
+    raise ValueError(f"{page} has no heading {anchor}")
+
+
+def with_references(text: str, page: str) -> str:
+    """Return Markdown whose links between pages are references, and other relative links names of files.
 
     MyST would follow the symbolic links of this folder, and look for the pages in the package.
     """
-    text = re.sub(r"\[([^\]]+)\]\((?:\.\./){2,}([^)#]+)[^)]*\)", r"\1 (`\2` of a checkout)", content[0])
     folder = f"/{page}".rpartition("/")[0]
 
     def reference(link: re.Match[str]) -> str:
-        return f"{{doc}}`{link[1].replace('`', '')} <{os.path.normpath(f'{folder}/{link[2]}')}>`"
+        words, target, ending, anchor = link.groups()
+        if "hub_cards/" in target or ".github/" in target:
+            return f"{words} (`{target.lstrip('./')}{ending}` of a checkout)"
+        # The folders as they are here, not in a checkout.
+        target = re.sub(r"^(?:\.\./)*(?:st_xling/docs|(notebooks))/", r"/\1/", target)
+        name = os.path.normpath(target if target.startswith("/") else f"{folder}/{target}").replace("//", "/")
+        words = words.replace("`", "")
+        if anchor:
+            return f"{{ref}}`{words} <{name.lstrip('/')}:{heading_of(name, anchor[1:])}>`"
+        return f"{{doc}}`{words} <{name}>`"
 
-    content[0] = re.sub(r"\[([^\]]+)\]\((?!https:)([^)#]+)\.md[^)]*\)", reference, text)
+    text = re.sub(r"(?<!!)\[([^\]]+)\]\((?!https:)([^)#]+)(\.md|\.ipynb)(#[^)]*)?\)", reference, text)
+    # Folders, and files that have no page.
+    return re.sub(r"(?<!!)\[([^\]]+)\]\((?:\.\./){2,}([^)#]+)\)", r"\1 (`\2` of a checkout)", text)
+
+
+def links(app: Sphinx, page: str, content: list[str]) -> None:
+    """Let the links of a page, or of a notebook's text, lead to pages."""
+    text = content[0]
+    if not text.startswith("{\n"):
+        content[0] = with_references(text.replace("{{ first_screen }}", first_screen()), page)
+        return
+    notebook = json.loads(text)
+    notebook["metadata"]["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = with_references("".join(cell["source"]), page)
+    content[0] = json.dumps(notebook)
 
 
 def setup(app: Sphinx) -> None:

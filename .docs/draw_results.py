@@ -108,6 +108,35 @@ def draw_mining() -> None:
     grouped_bars("mining", scores, ylabel="%")
 
 
+def draw_scores() -> None:
+    """Draw README's picture: how scores tell translations, by the gold, from other mined pairs.
+
+    It is read at the width of a phone, so its text is large.
+    """
+    counts = recorded("mined_scores")
+    edges = [counts["start"] + counts["width"] * number for number in range(len(counts["right"]) + 1)]
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    axes = figure.add_subplot()
+    axes.stairs(counts["wrong"], edges, fill=True, color="#b5b5b5")
+    axes.stairs(counts["right"], edges, fill=True, color=BLUE, alpha=0.85)
+    axes.axvline(counts["threshold"], color="#d55e00", linewidth=2.5)
+    axes.text(counts["threshold"] + 0.002, 300, "estimated\nthreshold", color="#d55e00", fontsize=15, va="center")
+    axes.text(1.003, 12, "other pairs", fontsize=15, ha="center")
+    axes.text(1.066, 13, "translations", color=BLUE, fontsize=15, ha="center")
+    axes.set_yscale("log")
+    axes.set_ylim(0.7, 900)
+    axes.set_yticks([1, 10, 100], ["1", "10", "100"])
+    axes.minorticks_off()
+    axes.set_xlim(0.96, 1.10)
+    axes.set_xticks([0.96, 1.0, 1.04, 1.08])
+    axes.tick_params(labelsize=14)
+    axes.set_xlabel("score of a mined pair", fontsize=15)
+    axes.set_ylabel("pairs", fontsize=15)
+    for edge in ("top", "right"):
+        axes.spines[edge].set_visible(False)
+    save_figure(figure, PICTURES / "mined_scores.png", dpi=130)
+
+
 def draw_documents() -> None:
     """Draw the strict and the lax F1 of each language and aligner, one next to the other."""
     rows = recorded("documents")["rows"]
@@ -185,6 +214,7 @@ def main() -> None:
     dots("tatoeba", {f"{way} English": tatoeba("tatoeba", way) for way in ("to", "from")})
     dots("fine_tuning", {name: tatoeba(f"e5_small_dap_{name}", "to", "from") for name in ("before", "after")})
     draw_mining()
+    draw_scores()
     draw_documents()
     draw_heads_first()
     draw_reranking()

@@ -4,6 +4,7 @@ Languages that it does not have are stood in for by one that it has, so that a f
 example shows how files are given, and what is learnt from them is other tests' business.
 """
 
+import shutil
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -21,6 +22,7 @@ from st_xling.models import tiny_encoder
 from st_xling.models.tiny import Architecture
 from tests.data.reranking.aligned_sentences import question, squad, write_translation, write_v2
 from tests.document_files import plain, write_docx, write_epub
+from tests.modern_models import saved_start
 from tests.retrieval_files import beir, json_lines, lines
 from tests.training.transfer.sets import LABELS, pair_lines, treebank
 from tests.xquad_r_files import write_xquad_r
@@ -270,6 +272,7 @@ def write_hub_models(folder: Path) -> None:
         transformer: Any = model[0]
         transformer.auto_model.save_pretrained(folder / name)
         transformer.tokenizer.save_pretrained(folder / name)
+    shutil.copytree(saved_start("qwen3"), folder / "Qwen" / "Qwen3-Embedding-0.6B")
 
 
 def teach(
