@@ -41,6 +41,7 @@ from st_xling.utils.private import forget_card, replace_backend
 from st_xling.utils.terminal import progress_bar
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 #: Model types that can be pruned.
@@ -70,11 +71,7 @@ def slim_encoder(
         ValueError: A model of another kind, adapters that are not merged, a tokenizer of another type; text without a
             token, or that uses the whole vocabulary.
     """
-    if has_adapters(model):
-        raise ValueError("the model has adapters: merge them first, with st_xling.models.lora.merge_adapters.")
-    first: Any = model[0]
-    if not isinstance(first, Transformer) or not isinstance(first.auto_model.get_input_embeddings(), nn.Embedding):
-        raise ValueError(f"a transformer with word embeddings is needed: the first module is {type(first).__name__}.")
+    first = first_transformer(model)
     tokenizer: Any = first.tokenizer
     vocabulary = Vocabulary(tokenizer)
     prompts = sorted({prompt for prompt in model.prompts.values() if prompt})
@@ -84,7 +81,7 @@ def slim_encoder(
     rows = first.auto_model.get_input_embeddings().num_embeddings
     check_ids(tokenizer, rows, [*np.flatnonzero(counts).tolist(), *tokenizer("", verbose=False)["input_ids"]])
     requested = set(tokenizer.all_special_ids)
-    requested.update(*_token_ids(first.auto_model.config).values())
+    requested.update(*token_settings(first.auto_model.config).values())
     requested |= set(itertools.chain.from_iterable(token_ids(tokenizer, prompts))) - {vocabulary.unknown_id}
     requested |= {vocabulary.ids[prompt] for prompt in prompts if prompt in vocabulary.ids}
     kept = kept_tokens(vocabulary, counts, min_count=min_count, requested=requested)
@@ -95,16 +92,35 @@ def slim_encoder(
     pieces_first = sorted(kept, key=lambda old: (old not in vocabulary.pieces, old))
     ids = {old: new for new, old in enumerate(pieces_first)}
 
-    # A copy that shares all weights with ``model`` but the word embeddings.
-    shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-    card = model.model_card_data  # it may know a trainer
-    pruned = prune_tokenizer(tokenizer, vocabulary, ids)
-    slim = copy.deepcopy(model, {**shared, id(card): copy.copy(card), id(tokenizer): pruned})
-    slim.model_card_data.register_model(slim)
-    forget_card(slim)  # it describes the source
+    slim = copy_sharing_weights(model, prune_tokenizer(tokenizer, vocabulary, ids))
     transformer: Any = slim[0]
     cut_weights(transformer.auto_model, ids)
     return slim
+
+
+def first_transformer(model: SentenceTransformer) -> Any:
+    """Return the first module of an encoder, whose vocabulary can be changed.
+
+    Raises:
+        ValueError: It is no transformer with word embeddings, or has adapters that are not merged.
+    """
+    if has_adapters(model):
+        raise ValueError("the model has adapters: merge them first, with st_xling.models.lora.merge_adapters.")
+    first: Any = model[0]
+    if not isinstance(first, Transformer) or not isinstance(first.auto_model.get_input_embeddings(), nn.Embedding):
+        raise ValueError(f"a transformer with word embeddings is needed: the first module is {type(first).__name__}.")
+    return first
+
+
+def copy_sharing_weights(model: SentenceTransformer, tokenizer: PreTrainedTokenizerFast) -> SentenceTransformer:
+    """Copy an encoder with another tokenizer; all weights are shared, the card describes the copy."""
+    shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+    card = model.model_card_data  # it may know a trainer
+    old_tokenizer: Any = model[0].tokenizer
+    copied = copy.deepcopy(model, {**shared, id(card): copy.copy(card), id(old_tokenizer): tokenizer})
+    copied.model_card_data.register_model(copied)
+    forget_card(copied)  # it describes the source
+    return copied
 
 
 def model_size(model: SentenceTransformer) -> dict[str, int]:
@@ -285,9 +301,7 @@ def prune_tokenizer(
         vocabulary: Vocabulary of the tokenizer.
         ids: Old id → new id, from 0, in order and without gaps.
     """
-    content = copy.deepcopy({**vocabulary.content, "model": None})
     model = dict(vocabulary.model)
-    content["model"] = model
     pieces = [token_id for token_id in ids if token_id in vocabulary.pieces]
     if isinstance(model["vocab"], list):
         model["vocab"] = [model["vocab"][token_id] for token_id in pieces]
@@ -298,6 +312,22 @@ def prune_tokenizer(
     if vocabulary.kind == "BPE":
         merges = zip(model["merges"], vocabulary.merges())
         model["merges"] = [merge for merge, merge_ids in merges if ids.keys() >= set(merge_ids)]
+    return rebuild_tokenizer(tokenizer, vocabulary, model, ids)
+
+
+def rebuild_tokenizer(
+    tokenizer: PreTrainedTokenizerFast, vocabulary: Vocabulary, model: dict[str, Any], ids: Mapping[int, int]
+) -> PreTrainedTokenizerFast:
+    """A new tokenizer with another model, whose added tokens and template have their new ids.
+
+    Args:
+        tokenizer: A fast transformers tokenizer; it stays as it is.
+        vocabulary: Vocabulary of the tokenizer.
+        model: Section ``model`` of ``tokenizer.json``, with the new pieces.
+        ids: Old id → new id; added tokens that are not in it are dropped.
+    """
+    content = copy.deepcopy({**vocabulary.content, "model": None})
+    content["model"] = model
     # An added token that is not in `ids` has no row in the embeddings, and no text uses it.
     added = [{**token, "id": ids[token["id"]]} for token in content["added_tokens"] if token["id"] in ids]
     content["added_tokens"] = sorted(added, key=lambda token: token["id"])
@@ -307,11 +337,11 @@ def prune_tokenizer(
         for name in ("cls", "sep"):  # (token, id)
             if isinstance(step.get(name), list):
                 step[name][1] = ids[step[name][1]]
-    pruned = copy.deepcopy(tokenizer)
-    replace_backend(pruned, Tokenizer.from_str(json.dumps(content, ensure_ascii=False)))
-    if getattr(pruned, "vocab_file", None):
-        pruned.vocab_file = None  # a file of all pieces, which would be saved again
-    return pruned
+    rebuilt = copy.deepcopy(tokenizer)
+    replace_backend(rebuilt, Tokenizer.from_str(json.dumps(content, ensure_ascii=False)))
+    if getattr(rebuilt, "vocab_file", None):
+        rebuilt.vocab_file = None  # a file of all pieces, which would be saved again
+    return rebuilt
 
 
 def cut_weights(encoder: PreTrainedModel, ids: Mapping[int, int]) -> None:
@@ -325,28 +355,43 @@ def cut_weights(encoder: PreTrainedModel, ids: Mapping[int, int]) -> None:
         ValueError: Positions hang on the id of padding, and that changes.
     """
     table: Any = encoder.get_input_embeddings()
+    replace_rows(encoder, table.weight.detach()[[*ids]].clone(), ids)
+
+
+def replace_rows(encoder: PreTrainedModel, rows: Tensor, ids: Mapping[int, int]) -> None:
+    """Replace the word embeddings of ``encoder`` by other rows, in place; all other weights stay.
+
+    Args:
+        encoder: A transformers model.
+        rows: Row of each new id. *Shape:* ``(tokens, hidden)``
+        ids: Old id → new id.
+
+    Raises:
+        ValueError: Positions hang on the id of padding, and that changes.
+    """
+    table: Any = encoder.get_input_embeddings()
     padding = getattr(getattr(encoder, "embeddings", None), "padding_idx", None)
     if padding is not None and ids.get(padding) != padding:
         raise ValueError(
             f"{type(encoder).__name__} counts positions from the id of padding, {padding}, which would become "
             f"{ids.get(padding)}; keep more tokens."
         )
-    weight = nn.Parameter(table.weight.detach()[[*ids]].clone(), requires_grad=table.weight.requires_grad)
+    weight = nn.Parameter(rows, requires_grad=table.weight.requires_grad)
     # A copy of the module itself: some scale their output.
-    cut = copy.deepcopy(table, {id(table.weight): weight})
-    cut.num_embeddings = len(ids)
-    cut.padding_idx = None if table.padding_idx is None else ids.get(table.padding_idx)
-    encoder.set_input_embeddings(cut)
-    for name, old_ids in _token_ids(encoder.config).items():
+    replaced = copy.deepcopy(table, {id(table.weight): weight})
+    replaced.num_embeddings = len(rows)
+    replaced.padding_idx = None if table.padding_idx is None else ids.get(table.padding_idx)
+    encoder.set_input_embeddings(replaced)
+    for name, old_ids in token_settings(encoder.config).items():
         new_ids = [ids.get(old) for old in old_ids]
         if isinstance(getattr(encoder.config, name), list):
             setattr(encoder.config, name, new_ids)
         else:
             setattr(encoder.config, name, new_ids[0])
-    encoder.config.vocab_size = len(ids)
+    encoder.config.vocab_size = len(rows)
 
 
-def _token_ids(config: PreTrainedConfig) -> dict[str, list[int]]:
+def token_settings(config: PreTrainedConfig) -> dict[str, list[int]]:
     """Entries that are ids of tokens, such as ``pad_token_id``; negative numbers are ids of none."""
     entries: dict[str, list[int]] = {}
     for name, value in config.to_dict().items():
