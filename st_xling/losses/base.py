@@ -81,6 +81,7 @@ class CrossLingualLoss(nn.Module):
     max_columns: int | None = None
     reads_encoding = True
     _looks_for_heads = True
+    _chooses_columns = False
     citation: str = ""
     shared_head: str | None = None
 
@@ -181,7 +182,7 @@ class CrossLingualLoss(nn.Module):
                 f"{self.title} needs {self.min_columns} text columns: the data set gives {count}; "
                 "add the missing column, or choose columns with .on(...)."
             )
-        if self.max_columns is not None and count > self.max_columns:
+        if self.max_columns is not None and count > self.max_columns and not self._chooses_columns:
             warn_once(
                 f"{self.title} reads {self.max_columns} text columns: the data set gives {count}, "
                 "the others are ignored."
@@ -337,6 +338,8 @@ class CombinedLoss(CrossLingualLoss):
         limits = [term.max_columns for term in terms]
         self.max_columns = None if None in limits else max(filter(None, limits))
         self.reads_encoding = any(term.loss.reads_encoding for term in terms)
+        # Whoever names the columns of each term need not be told that others are ignored.
+        self._chooses_columns = all(term.columns is not None for term in terms)
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> LossComponents:
         components = LossComponents()

@@ -119,7 +119,8 @@ def grow_vocabulary(
 
     old_characters = _characters_of_pieces(vocabulary)
     if old_texts is not None:
-        old_characters = _characters_of_texts(tokenizer, [*old_texts, *model.prompts.values()])
+        prompts = [prompt for prompt in model.prompts.values() if prompt]
+        old_characters = _characters_of_texts(tokenizer, [*old_texts, *prompts])
     words = _words_with_new_characters(tokenizer, texts, old_characters, progress=progress)
     new_characters = set().union(*words) - old_characters
     if not new_characters:
@@ -153,7 +154,9 @@ def grow_vocabulary(
     parts = _old_parts(vocabulary, tokenizer, dict(zip(new_ids, kept)))
     weights = {}
     if translations is not None:
-        sources = [[token_id for token_id in row if token_id in new_ids] for row in token_ids(grown_tokenizer, texts)]
+        sources = [
+            [token_id for token_id in row if token_id in new_ids] for row in token_ids(grown_tokenizer, list(texts))
+        ]
         weights = translation_weights(sources, token_ids(tokenizer, list(translations)))
     new_rows = start_rows(table[: len(vocabulary.ids)], new_ids, parts, weights)
 

@@ -1,0 +1,462 @@
+"""Add a language to an encoder: look how it is read, grow the vocabulary, train, and test what became of the others."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from datasets import Dataset, concatenate_datasets
+from sentence_transformers import SentenceTransformer
+
+from st_xling._version import __version__
+from st_xling.data import load_data_specs
+from st_xling.data.holdout import FEWEST_PAIRS, hold_out
+from st_xling.evaluation.compare import ComparisonData, compare_models, load_comparison_data
+from st_xling.evaluation.compare.run import ModelSpec
+from st_xling.evaluation.compare.statistics import MEAN
+from st_xling.evaluation.tatoeba import TatoebaEvaluator
+from st_xling.models import load_encoder
+from st_xling.models.grow import GROWING, grow_vocabulary
+from st_xling.models.sidecar import card_terms, model_fingerprint, model_folder, write_model
+from st_xling.models.tokenization import TokenizationReport, compare_tokenization
+from st_xling.models.view import EncoderLoadingOptions, model_options
+from st_xling.models.vocabulary import Vocabulary
+from st_xling.training.encoder import train
+from st_xling.training.new_rows import rows_recipe, train_new_rows
+from st_xling.training.recipe import load_recipe
+from st_xling.training.replay import load_kept_texts
+from st_xling.training.run_folder import RunFolder, is_complete, save_folder
+from st_xling.utils.io import read_json_object, write_json
+from st_xling.utils.languages import canonical_language, match_language
+from st_xling.utils.resumable import ResumableFolder
+from st_xling.utils.signature import sha8, sign
+from st_xling.utils.tables import format_table
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+logger = logging.getLogger(__name__)
+
+#: Names of the two models in the comparison.
+BEFORE = "before"
+AFTER = "after"
+
+_GROWTH = "growth.json"
+
+
+@dataclass(frozen=True)
+class AddingOptions:
+    """How a language is added.
+
+    Attributes:
+        pieces: Number of pieces to learn for a language that the tokenizer cannot read; 0: none.
+        min_count: Drop learned pieces that the text uses less often.
+        only_new_rows: Train the rows of new pieces alone, so that no other text is read differently.
+        recipe: Recipe that trains all weights on the pairs, next to replayed text.
+        rows_settings: Settings of the recipe of new rows, dotted key → value.
+        settings: Settings of ``recipe``, likewise.
+    """
+
+    pieces: int = 8000
+    min_count: int = 3
+    only_new_rows: bool = False
+    recipe: str = "labse"
+    rows_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AddedLanguage:
+    """Result of :func:`add_language`.
+
+    Attributes:
+        content: ``results.json["add-language"]``: the source, its license and base model; the language; under
+            ``tokenization`` how it is read, before and after; ``pieces`` that were added, and their ``origins``;
+            ``stages`` of training; ``accuracy``, a row a language; signature and command.
+    """
+
+    content: dict[str, Any]
+
+    def table(self) -> str:
+        """Format accuracy before and after as plain text."""
+        return "\n".join([accuracy_table(self.content["accuracy"]), self.content["signature"]])
+
+
+def accuracy_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Format the accuracy of languages before and after, in percent, with tested differences."""
+    cells = []
+    for row in rows:
+        low, high = row["interval"]
+        cells.append(
+            [
+                row["language"],
+                100 * row["before"],
+                100 * row["after"],
+                f"{100 * row['difference']:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})",
+                f"{row['p']:.3f}",
+            ]
+        )
+    summary = sum(row["is_mean"] for row in rows)
+    return format_table(["accuracy, %", "before", "after", "difference", "p"], cells, summary=summary)
+
+
+@dataclass(frozen=True)
+class NewLanguagePairs:
+    """Pairs of a new language, its sentences first, and text to test by.
+
+    Attributes:
+        language: Code of the language, as the user spells it.
+        train: Pairs to learn from.
+        dev: Pairs to choose checkpoints by; empty if there are too few.
+        test: Test text of the new language and of others.
+    """
+
+    language: str
+    train: Dataset
+    dev: Dataset
+    test: ComparisonData
+
+    @property
+    def test_code(self) -> str:
+        """Code of the language in the test text."""
+        return canonical_language(self.language)
+
+
+def read_new_language(
+    language: str, data: Sequence[str], evaluate_on: Sequence[str], *, skip_bad_lines: bool = False
+) -> NewLanguagePairs:
+    """Read the pairs of a new language, and the test text.
+
+    Args:
+        language: Code of the language.
+        data: Specs of parallel text, of the language and one that the model reads.
+        evaluate_on: Specs of test text of the new language and of others, each with English. Empty: pairs of the new
+            language that are held out of ``data``.
+        skip_bad_lines: Skip faulty lines, with a warning.
+
+    Raises:
+        ValueError: Pairs without the language, or too few.
+        FileNotFoundError: A path that does not exist.
+    """
+    parts = load_data_specs(data, skip_bad_lines=skip_bad_lines, identify=True)
+    pairs = concatenate_datasets([_put_first(language, name, part) for name, part in parts.items()])
+    train_pairs, dev = hold_out(pairs, fewest=FEWEST_PAIRS)
+    if evaluate_on:
+        test = load_comparison_data(evaluate_on)
+    elif len(dev):
+        sides = (dev["source"][:], dev["target"][:])
+        test = ComparisonData(pairs={canonical_language(language): sides}, name="held-out")
+    else:
+        raise ValueError(
+            f"the language needs text to be tested on: got {len(pairs):,} pairs of {language}, too few to hold some "
+            "out; give test text (--eval), or more pairs."
+        )
+    if canonical_language(language) not in test.pairs:
+        raise ValueError(
+            f"test text of {language} is needed: got {', '.join(test.pairs) or 'none'}; add some with --eval."
+        )
+    return NewLanguagePairs(language, train_pairs, dev, test)
+
+
+def _put_first(language: str, name: str, pairs: Dataset) -> Dataset:
+    """Exchange the sides of pairs whose second is in the new language."""
+    columns = {"source": "target", "target": "source"}
+    columns |= {f"{old}_language": f"{new}_language" for old, new in columns.items()}
+    sides = [set(pairs.unique(f"{side}_language")) for side in ("source", "target")]
+    matches = [all(match_language(code, [language]) for code in codes) for codes in sides]
+    if matches == [False, True]:
+        return pairs.rename_columns({old: f"_{old}" for old in columns}).rename_columns(
+            {f"_{old}": new for old, new in columns.items()}
+        )
+    if matches != [True, False]:
+        raise ValueError(
+            f"pairs of {language} and another language are needed: got {name} with {sorted(sides[0])} and "
+            f"{sorted(sides[1])}; name the languages before the file, as in {language}-en=PATH."
+        )
+    return pairs
+
+
+def diagnose_language(model: SentenceTransformer, pairs: NewLanguagePairs) -> TokenizationReport:
+    """Compare how a model's tokenizer reads the new language with how it reads the others of the test text.
+
+    Args:
+        model: An encoder on a transformer with a fast tokenizer.
+        pairs: From :func:`read_new_language`.
+    """
+    new = (pairs.train["source"][:], pairs.train["target"][:])
+    texts = {pairs.language: new}
+    for code, sides in pairs.test.pairs.items():
+        if code != pairs.test_code:
+            texts[code] = sides
+    return compare_tokenization(model.tokenizer, pairs.language, texts)
+
+
+def add_language(
+    model: str,
+    language: str,
+    data: Sequence[str],
+    out: str | Path,
+    *,
+    keep_like: Sequence[str] = (),
+    evaluate_on: Sequence[str] = (),
+    how: AddingOptions = AddingOptions(),
+    skip_bad_lines: bool = False,
+    overwrite: bool = False,
+    cache: str | Path | None = None,
+    batch_size: int | None = None,
+    progress: bool = False,
+    command: str | None = None,
+    complete: Callable[[Path], object] | None = None,
+    **options: Unpack[EncoderLoadingOptions],
+) -> AddedLanguage:
+    """Add a language to an encoder, test it and the others before and after, and save a stock model.
+
+    Each stage is kept in ``out/training/stages``, from which the same call resumes:
+
+    1. ``start``: the model, with new pieces if its tokenizer cannot read the language
+       (:func:`~st_xling.models.grow.grow_vocabulary`);
+    2. ``rows``: the rows of these pieces are trained, all else frozen
+       (:func:`~st_xling.training.new_rows.train_new_rows`);
+    3. ``all``: all weights are trained, next to text of ``keep_like``, on which the model shall stay as it was;
+    4. ``results``: accuracy of translation retrieval before and after, with paired tests.
+
+    Args:
+        model: Hub id or folder, which is not changed.
+        language: Code of the new language.
+        data: Specs of parallel text, of the language and one that the model reads.
+        out: Folder of the new model.
+        keep_like: Specs of text of the old languages, see :func:`~st_xling.training.load_kept_texts`.
+        evaluate_on: Specs of test text of the new language and of others, each with English; see
+            :func:`read_new_language`.
+        how: What is done.
+        skip_bad_lines: Skip faulty lines, with a warning.
+        overwrite: Replace an earlier model of this kind in ``out``.
+        cache: Folder of the vectors that are learned from; ``None``: one next to downloaded models.
+        batch_size: Maximum batch size of the evaluation; chosen for the device by default.
+        progress: Show bars on stderr.
+        command: Command to record in the report.
+        complete: Called with the folder of the new model before it is moved to its place, such as to write the card.
+        options: See :func:`~st_xling.models.load_encoder`.
+
+    Raises:
+        ValueError: Pairs without the language, no test text of it, nothing that could be trained, a folder that may
+            not be written to.
+        TrainingInterrupted: Ctrl-C.
+    """
+    rows_training = rows_recipe(how.rows_settings)
+    training = load_recipe(how.recipe, overrides=dict(how.settings))
+    with model_folder(out, model, "add-language", overwrite=overwrite) as folder:
+        pairs = read_new_language(language, data, evaluate_on, skip_bad_lines=skip_bad_lines)
+        kept_texts = load_kept_texts(keep_like, skip_bad_lines=skip_bad_lines)
+        encoder = load_encoder(model, **options)
+        report = diagnose_language(encoder, pairs)
+        logger.info("%s", report.reason)
+        grows = report.needs_pieces and how.pieces > 0
+        if grows:
+            _check_can_grow(encoder, report, kept_texts)
+        if how.only_new_rows and not grows:
+            raise ValueError(
+                f"only the rows of new pieces are to be trained, and there are none: {report.reason} Train all weights."
+            )
+        task = {
+            "model": model_fingerprint(encoder),
+            "language": language,
+            "data": sha8([pairs.train["source"][:], pairs.train["target"][:]]),
+            "test": pairs.test.sha8["pairs"],
+            "keep_like": sha8(kept_texts),
+            "how": dataclasses.asdict(how),
+        }
+        folder.write_record()  # so that the folder is known by it if the work is interrupted
+        with _stages(folder.path / "training" / "stages", task, overwrite=overwrite) as stages:
+            # A tokenizer that has the characters of the language may get more pieces of those that old text lacks.
+            old_texts = None if report.is_unknown else list(itertools.chain.from_iterable(kept_texts.values()))
+            growth = _make_start(stages.path, encoder, pairs, how, grows=grows, old_texts=old_texts, progress=progress)
+            last = stages.path / "start"
+            trained: dict[str, Any] = {}
+            evaluator = TatoebaEvaluator({language: pairs.dev}, name="dev") if len(pairs.dev) else None
+            if grows:
+                rows_folder = stages.path / "rows"
+                if not _is_trained(rows_folder):
+                    train_new_rows(
+                        str(last),
+                        pairs.train,
+                        rows_folder,
+                        first=growth["first_id"],
+                        count=len(growth["pieces"]),
+                        recipe=rows_training,
+                        teacher=encoder,
+                        cache=cache,
+                        evaluator=evaluator,
+                        resume=True,
+                        command=command,
+                    )
+                last = rows_folder
+                trained["rows"] = _training_facts(last)
+            if not how.only_new_rows:
+                if not _is_trained(stages.path / "all"):
+                    train(
+                        training,
+                        {f"{language}-{_other_language(pairs)}": pairs.train},
+                        stages.path / "all",
+                        model=str(last),
+                        keep_like=kept_texts,
+                        cache=cache,
+                        evaluator=evaluator,
+                        resume=True,
+                        command=command,
+                    )
+                last = stages.path / "all"
+                trained["all"] = _training_facts(last)
+
+            specs = [ModelSpec(BEFORE, model, options), ModelSpec(AFTER, str(last))]
+            comparison = compare_models(
+                specs,
+                pairs.test,
+                tasks=["tatoeba"],
+                out=stages.path / "comparison",
+                batch_size=batch_size,
+                show_progress_bar=progress,
+            )
+        result = load_encoder(str(last))
+        signature = sign(
+            "add-language",
+            language=language,
+            pieces=len(growth["pieces"]),
+            trained=",".join(trained),
+            direction="both",
+            tests="swaps,holm",
+            model=model_options(encoder),
+            data=f"{pairs.test.name}@{pairs.test.sha8['pairs']}",
+        )
+        is_folder = Path(model).is_dir()
+        content: dict[str, Any] = {
+            "source": Path(model).resolve().name if is_folder else model,
+            "source_fingerprint": model_fingerprint(encoder)[:8],
+            "source_card": card_terms(model),
+            "relation": "finetune",
+            "language": language,
+            "tokenization": {
+                BEFORE: report.as_dict(),
+                AFTER: diagnose_language(result, pairs).as_dict(),
+            },
+            "pieces": len(growth["pieces"]),
+            "origins": growth["origins"],
+            "stages": trained,
+            "accuracy": _accuracy_rows(comparison.content, pairs.test_code),
+            "signature": signature,
+        }
+        if command is not None:
+            content["command"] = command
+        content["version"] = __version__
+        result.model_card_data.base_model = None if is_folder else model
+        write_model(folder, result, str(last), content, complete)
+        return AddedLanguage(content)
+
+
+def _check_can_grow(
+    encoder: SentenceTransformer, report: TokenizationReport, kept_texts: Mapping[str, Sequence[str]]
+) -> None:
+    if not report.is_unknown and not kept_texts:
+        raise ValueError(
+            f"{report.reason} Which pieces may be added depends on what the old languages use: got no text of them; "
+            "give some (--keep-like), or train without new pieces (--pieces 0)."
+        )
+    kind = Vocabulary(encoder.tokenizer).kind
+    if kind not in GROWING:
+        raise ValueError(
+            f"{report.reason} But a tokenizer of type {kind} cannot be grown: take an encoder with one of type "
+            f"{' or '.join(GROWING)}, or train without new pieces (--pieces 0)."
+        )
+
+
+@contextmanager
+def _stages(path: Path, task: Mapping[str, Any], *, overwrite: bool) -> Iterator[ResumableFolder]:
+    """Yield the folder of the stages, which is begun for this task, or resumed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    instead = "choose another --out, or use --overwrite"
+    with ResumableFolder(path, name="the folder of stages", instead=instead, owns_folder=True) as stages:
+        stages.begin(task, overwrite=overwrite)
+        yield stages
+
+
+def _make_start(
+    path: Path,
+    encoder: SentenceTransformer,
+    pairs: NewLanguagePairs,
+    how: AddingOptions,
+    *,
+    grows: bool,
+    old_texts: Sequence[str] | None,
+    progress: bool,
+) -> dict[str, Any]:
+    """Save the model that training starts from, unless it is there; return its new pieces, their ids and origins."""
+    start = path / "start"
+    if is_complete(start):
+        return read_json_object(path / _GROWTH)
+    growth: dict[str, Any] = {"pieces": [], "first_id": 0, "origins": {}}
+    if grows:
+        grown = grow_vocabulary(
+            encoder,
+            pairs.train["source"][:],
+            translations=pairs.train["target"][:],
+            pieces=how.pieces,
+            min_count=how.min_count,
+            old_texts=old_texts,
+            progress=progress,
+        )
+        encoder = grown.model
+        growth = {"pieces": list(grown.pieces), "first_id": grown.first_id, "origins": dict(grown.origins)}
+        logger.info("%s new pieces, which start from %s", f"{len(grown.pieces):,}", growth["origins"])
+    write_json(path / _GROWTH, growth)
+    save_folder(encoder, start)
+    return growth
+
+
+def _is_trained(folder: Path) -> bool:
+    run = folder / "training" / "run.json"
+    return run.is_file() and RunFolder(folder).is_finished
+
+
+def _training_facts(folder: Path) -> dict[str, Any]:
+    """Return the figures of a run that is finished."""
+    facts: dict[str, Any] = read_json_object(folder / "results.json").get("training") or {}
+    return {name: facts[name] for name in ("seconds", "steps", "best_dev") if name in facts}
+
+
+def _other_language(pairs: NewLanguagePairs) -> str:
+    codes = pairs.train.unique("target_language")
+    return codes[0] if len(codes) == 1 else "others"
+
+
+def _accuracy_rows(content: Mapping[str, Any], new: str) -> list[dict[str, Any]]:
+    """Return accuracy before and after: of the new language, of the others, and their mean."""
+    measure = content["tasks"]["tatoeba"]["measures"][0]
+    values = measure["values"]
+    tests = {test["label"]: test for test in measure["comparisons"]}
+    labels = [new, *(label for label in values[BEFORE] if label not in (new, MEAN))]
+    if MEAN in values[BEFORE]:
+        labels.append(MEAN)
+    rows: list[dict[str, Any]] = []
+    for label in labels:
+        test = tests[label]
+        # The test compares the first model with the second.
+        sign_of_difference = 1.0 if test["first"] == AFTER else -1.0
+        interval = sorted([sign_of_difference * test["low"], sign_of_difference * test["high"]])
+        rows.append(
+            {
+                "language": label,
+                "is_mean": label == MEAN,
+                "before": values[BEFORE][label][0],
+                "after": values[AFTER][label][0],
+                "difference": sign_of_difference * test["difference"],
+                "interval": interval,
+                "p": test["p_corrected"],
+            }
+        )
+    return rows

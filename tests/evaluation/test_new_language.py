@@ -1,0 +1,125 @@
+"""A language is added to a tiny encoder: what is trained, what stays, what a killed run takes up again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sentence_transformers import SentenceTransformer
+
+from st_xling.evaluation import new_language
+from st_xling.evaluation.new_language import AddingOptions, add_language, read_new_language
+from st_xling.models.vocabulary import slim_encoder
+from tests.models.slim_encoders import encoder, german_english
+
+CHINESE = "phrasebook:zh?size=120"
+TESTS = ["phrasebook:zh,de?size=40"]
+SHORT = {"arguments.max_steps": 4, "arguments.per_device_train_batch_size": 8}
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that reads German and English, and no Chinese."""
+    folder = tmp_path_factory.mktemp("models") / "start"
+    slim_encoder(encoder("unigram"), german_english()).save_pretrained(str(folder))
+    return folder
+
+
+def options(**changes: Any) -> AddingOptions:
+    return AddingOptions(pieces=400, min_count=1, rows_settings=SHORT, settings=SHORT, **changes)
+
+
+def add(start: Path, out: Path, how: AddingOptions, **changes: Any) -> dict[str, Any]:
+    cache = out.parent / "cache"
+    return add_language(str(start), "zh", [CHINESE], out, evaluate_on=TESTS, how=how, cache=cache, **changes).content
+
+
+def test_new_rows_alone_leave_old_text_as_it_was(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever adds a language by new rows alone pays nothing: old embeddings are the same to the last bit. If the
+    command is killed before the test of both models, nothing is learned a second time."""
+    how = options(only_new_rows=True)
+    out = tmp_path / "out"
+
+    def stop(*arguments: Any, **changes: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(new_language, "compare_models", stop)
+        with pytest.raises(KeyboardInterrupt):
+            add(start, out, how)
+    for name in ("grow_vocabulary", "train_new_rows"):
+        monkeypatch.setattr(new_language, name, None)  # whatever would start anew, fails
+    content = add(start, out, how)
+    before, after = (SentenceTransformer(str(path), device="cpu") for path in (start, out))
+    np.testing.assert_array_equal(after.encode(german_english()), before.encode(german_english()))
+    untrained = SentenceTransformer(str(out / "training" / "stages" / "start"), device="cpu")
+    assert not np.array_equal(after.encode(["她在睡觉。"]), untrained.encode(["她在睡觉。"]))
+    assert list(content["stages"]) == ["rows"]
+    assert content["stages"]["rows"]["steps"] == 4
+    assert content["tokenization"]["before"]["needs_pieces"]
+    assert content["tokenization"]["after"]["rows"][0]["unknown_text"] == 0
+    chinese, german, mean = content["accuracy"]
+    assert (chinese["language"], german["language"], mean["is_mean"]) == ("cmn", "deu", True)
+    assert german["before"] == german["after"]
+    assert german["p"] == 1
+    written = json.loads((out / "results.json").read_text(encoding="utf-8"))
+    assert written["add-language"] == content
+    with pytest.raises(ValueError, match="use --overwrite to replace it"):
+        add(start, out, how)
+
+
+@pytest.mark.slow
+def test_all_weights_are_trained_next_to_old_text(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed after the new rows were trained, the command ends with the model of an undisturbed run."""
+    kept = {"keep_like": ["de=phrasebook?size=40"]}
+    add(start, tmp_path / "whole", options(), **kept)
+
+    def stop(*arguments: Any, **changes: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(new_language, "train", stop)
+        with pytest.raises(KeyboardInterrupt):
+            add(start, tmp_path / "killed", options(), **kept)
+    content = add(start, tmp_path / "killed", options(), **kept)
+    assert list(content["stages"]) == ["rows", "all"]
+    models = [SentenceTransformer(str(tmp_path / name), device="cpu") for name in ("whole", "killed")]
+    vectors = [model.encode(german_english()[:20]) for model in models]
+    np.testing.assert_array_equal(*vectors)
+
+
+def test_faults_are_named_before_anything_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "p.tsv").write_text("Guten Morgen.\tGood morning.\n" * 3, encoding="utf-8")
+    german = f"de-en={tmp_path / 'p.tsv'}"
+    for language, data, tests, message in (
+        ("th", [german], [], r"pairs of th and another language are needed: got .*\['de'\] and \['en'\]"),
+        ("de", [german], [], "got 3 pairs of de, too few to hold some out"),
+        ("de", [german], ["phrasebook:fr?size=20"], "test text of de is needed: got fra"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read_new_language(language, data, tests)
+
+
+def test_sides_are_exchanged_where_the_new_language_is_second(tmp_path: Path) -> None:
+    (tmp_path / "p.tsv").write_text("".join(f"Good {n}.\tGut {n}.\n" for n in range(9)), encoding="utf-8")
+    pairs = read_new_language("de", [f"en-de={tmp_path / 'p.tsv'}"], ["phrasebook:de?size=20"])
+    assert pairs.train[0] == {
+        "source": "Gut 0.",
+        "target": "Good 0.",
+        "source_language": "de",
+        "target_language": "en",
+    }
+
+
+def test_a_language_that_is_read_needs_no_pieces(start: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="there are none: No new vocabulary is needed"):
+        add_language(
+            str(start),
+            "de",
+            ["phrasebook:de?size=120"],
+            tmp_path / "out",
+            evaluate_on=TESTS,
+            how=options(only_new_rows=True),
+        )
+    assert not (tmp_path / "out").exists()
