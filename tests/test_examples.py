@@ -34,7 +34,7 @@ EXCEPTED = {
 }
 
 # The only words added: two steps instead of a recipe's hundreds; the encoder of these tests has 32 dimensions.
-SHORTER = {"train": ["--max-steps", "2"], "--whiten": ["--dim", "12"]}
+SHORTER = {"train": ["--max-steps", "2"], "add-language": ["--max-steps", "2"], "--whiten": ["--dim", "12"]}
 
 # Command → what its stdout says at least, if not a signature.
 SIGNATURE = r"(?m)^\w+\|.*\|st-xling:\S+$"
@@ -85,7 +85,9 @@ def excepted(line: str) -> str | None:
 
 def shorter(words: list[str]) -> list[str]:
     """Return the words of a command that ends soon."""
-    if {"--print", "--print-python", "--list"} & set(words):  # nothing is trained; --max-steps may be refused
+    if {"--print", "--print-python", "--list", "--diagnose"} & set(
+        words
+    ):  # nothing is trained; --max-steps may be refused
         return words
     if "--epochs" in words:  # which --max-steps excludes
         start = words.index("--epochs")

@@ -1,6 +1,7 @@
 """The command line, ``st-xling``.
 
-Groups of commands: ``mining``, ``training``, ``reranking``, ``evaluation``, ``tools`` and ``info``. They share
+Groups of commands: ``mining``, ``training``, ``new_language``, ``reranking``, ``evaluation``, ``tools`` and ``info``.
+They share
 
 - ``app``: the typer application, and how a command is parsed, checked and ended
 - ``options``: how options are declared, and shared by dataclasses
@@ -98,7 +99,7 @@ def end_stdout(status: int) -> int:
 
 def load_app() -> Any:
     """Return the typer application with all commands, in the order of its help."""
-    from st_xling.cli import mining, training, reranking, evaluation, tools, info  # noqa: F401, I001
+    from st_xling.cli import mining, training, new_language, reranking, evaluation, tools, info  # noqa: F401, I001
     from st_xling.cli.app import app
 
     return app

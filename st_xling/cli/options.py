@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -117,6 +117,22 @@ def options_of(context: typer.Context, kind: Callable[..., Options]) -> Options:
     values = {parameter.name: context.params[parameter.name] for parameter in command.params}
     # Typer's wrapper of the dataclass makes paths and numbers of what the context holds as text.
     return command.callback(**values)
+
+
+def read_assignments(texts: Sequence[str], flag: str) -> dict[str, Any]:
+    """Read the values of an option that takes ``KEY=VALUE``, in YAML."""
+    from st_xling.training.recipe_files import read_yaml
+
+    pairs: dict[str, Any] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise ValueError(f"{flag} takes KEY=VALUE: got {text!r}.")
+        try:
+            pairs[key] = read_yaml(value, "it")
+        except ValueError as error:
+            raise ValueError(f"{flag} {key}= takes a YAML value: got {value!r}; quote it ({error}).") from error
+    return pairs
 
 
 @dataclass(frozen=True)

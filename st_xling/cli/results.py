@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -167,3 +167,13 @@ def update_model_card(folder: Path, *, is_new: bool = False, folder_name: str | 
             print(f"card: {path}", file=sys.stderr)
     except ValueError as error:
         logger.warning("the card was not updated: %s", error)
+
+
+def new_card_writer(out: str) -> Callable[[Path], None]:
+    """Return a function that writes the card of a new model in a temporary folder, which is then moved to ``out``."""
+    folder_name = Path(out).resolve().name
+
+    def write_card(folder: Path) -> None:
+        update_model_card(folder, is_new=True, folder_name=folder_name)
+
+    return write_card

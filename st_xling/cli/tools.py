@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from st_xling.cli import options as opts
 from st_xling.cli.app import EVALUATE, LOOK_UP, PUBLISH, TRAIN, Command, app, check_model, with_options
 from st_xling.cli.model_options import CENTERS, EncoderOptions
 from st_xling.cli.options import argument, flag, given, listed, option, options_of, repeatable, required, whole_numbers
-from st_xling.cli.results import update_model_card, write_results
+from st_xling.cli.results import new_card_writer, write_results
 from st_xling.cli.rules import Given, Inapplicable
 from st_xling.utils.io import read_json_object
 from st_xling.utils.paths import shown_command
@@ -57,16 +57,6 @@ class NewModelOptions:
     skip_bad_lines: bool = opts.SKIP_BAD_LINES
     batch_size: int | None = opts.BATCH_SIZE
     overwrite: bool = opts.OVERWRITE
-
-
-def _card_writer(out: str) -> Callable[[Path], None]:
-    """Return a function that writes the card of a new model in a temporary folder, which is then moved to ``out``."""
-    folder_name = Path(out).resolve().name
-
-    def write_card(folder: Path) -> None:
-        update_model_card(folder, is_new=True, folder_name=folder_name)
-
-    return write_card
 
 
 @app.command("demo", cls=Command, rich_help_panel=LOOK_UP)
@@ -170,7 +160,7 @@ def slim(
         batch_size=new_model.batch_size,
         progress=True,
         command=shown_command(context.obj.line),
-        complete=_card_writer(new_model.out),
+        complete=new_card_writer(new_model.out),
         **options_of(context, EncoderOptions).given(),
     )
     print(report.table())
@@ -223,7 +213,7 @@ def postprocess(
         batch_size=new_model.batch_size,
         progress=True,
         command=shown_command(context.obj.line),
-        complete=_card_writer(new_model.out),
+        complete=new_card_writer(new_model.out),
         **options_of(context, EncoderOptions).given(),
     )
     print(evaluation.postprocess_table(content), content["signature"], sep="\n")

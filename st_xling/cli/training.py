@@ -12,7 +12,7 @@ import typer
 
 from st_xling.cli import options as opts
 from st_xling.cli.app import TRAIN, app, with_options
-from st_xling.cli.options import argument, flag, option, options_of, repeatable
+from st_xling.cli.options import argument, flag, option, options_of, read_assignments, repeatable
 from st_xling.cli.results import update_model_card, write_results
 from st_xling.cli.rules import Excludes, Given, Inapplicable
 from st_xling.utils.built_sizes import BUILT_MODELS
@@ -335,23 +335,7 @@ def _overrides(context: typer.Context, options: TrainOptions) -> dict[str, Any]:
     values["arguments.prompts"] = options.prompt
     if options.lora or options.lora_keep:
         values["arguments.lora.merge"] = not options.lora_keep
-    return opts.given(**values) | _read_assignments(options.set, "--set")
-
-
-def _read_assignments(texts: Sequence[str], flag: str) -> dict[str, Any]:
-    """Read the values of an option that takes ``KEY=VALUE``, in YAML."""
-    from st_xling.training.recipe_files import read_yaml
-
-    pairs: dict[str, Any] = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            raise ValueError(f"{flag} takes KEY=VALUE: got {text!r}.")
-        try:
-            pairs[key] = read_yaml(value, "it")
-        except ValueError as error:
-            raise ValueError(f"{flag} {key}= takes a YAML value: got {value!r}; quote it ({error}).") from error
-    return pairs
+    return opts.given(**values) | read_assignments(options.set, "--set")
 
 
 @app.command(
@@ -470,8 +454,8 @@ def train(
     from st_xling.training.settings import check_settings, check_sizes_of_static, check_tiny_sizes
 
     check_settings(recipe, _overrides(context, options))  # before torch is loaded
-    check_tiny_sizes(_read_assignments(options.tiny, "--tiny"))
-    check_sizes_of_static(_read_assignments(options.static, "--static"))
+    check_tiny_sizes(read_assignments(options.tiny, "--tiny"))
+    check_sizes_of_static(read_assignments(options.static, "--static"))
     if options.print_python:
         return _print_script(recipe, kind, options, context)
     _warn_of_uncut(kind, options)
@@ -567,8 +551,8 @@ def _print_script(recipe: str, kind: str, options: TrainOptions, context: typer.
         data=options.data or [PLACEHOLDER_DATA],
         out=options.out or PLACEHOLDER_OUT,
         dev=dev,
-        tiny=_read_assignments(options.tiny, "--tiny"),
-        static=_read_assignments(options.static, "--static"),
+        tiny=read_assignments(options.tiny, "--tiny"),
+        static=read_assignments(options.static, "--static"),
         cache=options.cache,
         revision=options.revision,
         trust_remote_code=options.trust_remote_code,
@@ -625,8 +609,8 @@ def _common_arguments(
     )
     folder.check()
     check_cache(options.cache)
-    tiny = check_tiny(_read_assignments(options.tiny, "--tiny"))
-    static = check_static(_read_assignments(options.static, "--static"), options.model)
+    tiny = check_tiny(read_assignments(options.tiny, "--tiny"))
+    static = check_static(read_assignments(options.static, "--static"), options.model)
     loaded = load_recipe(recipe, tiny=options.model in BUILT_MODELS, overrides=_overrides(context, options))
     on_leak: OnLeak = "report"
     if options.fail_on_leak:

@@ -13,6 +13,7 @@
 - ``postprocessing``: centering, whitening, fewer dimensions and int8, with retrieval before and after
 - ``pictures``: token states before and after training; saved results; scores of pairs
 - ``compare``: several encoders by many tasks, with intervals and tested differences
+- ``new_language``: a language is added to an encoder, and tested with the others before and after
 - ``base``: what evaluators share: encoding, signature, card
 
 Evaluators derive from sentence-transformers' base class, which takes seconds to import, so all names are loaded on
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from st_xling.evaluation.measures import ranking_by_relevant_language as ranking_by_relevant_language
     from st_xling.evaluation.measures import ranking_matrix as ranking_matrix
     from st_xling.evaluation.measures import ranking_scores as ranking_scores
+    from st_xling.evaluation.new_language import AddedLanguage as AddedLanguage
+    from st_xling.evaluation.new_language import AddingOptions as AddingOptions
+    from st_xling.evaluation.new_language import add_language as add_language
     from st_xling.evaluation.postprocessing import postprocess as postprocess
     from st_xling.evaluation.postprocessing import postprocess_table as postprocess_table
     from st_xling.evaluation.reranking import RerankingEvaluator as RerankingEvaluator

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from datasets import Dataset, concatenate_datasets
 from sentence_transformers import SentenceTransformer
@@ -24,7 +24,7 @@ from st_xling.evaluation.tatoeba import TatoebaEvaluator
 from st_xling.models import load_encoder
 from st_xling.models.grow import GROWING, grow_vocabulary
 from st_xling.models.sidecar import card_terms, model_fingerprint, model_folder, write_model
-from st_xling.models.tokenization import TokenizationReport, compare_tokenization
+from st_xling.models.tokenization import MOST_TEXTS, TokenizationReport, compare_tokenization
 from st_xling.models.view import EncoderLoadingOptions, model_options
 from st_xling.models.vocabulary import Vocabulary
 from st_xling.training.encoder import train
@@ -33,7 +33,7 @@ from st_xling.training.recipe import load_recipe
 from st_xling.training.replay import load_kept_texts
 from st_xling.training.run_folder import RunFolder, is_complete, save_folder
 from st_xling.utils.io import read_json_object, write_json
-from st_xling.utils.languages import canonical_language, match_language
+from st_xling.utils.languages import canonical_language, match_language, short_code
 from st_xling.utils.resumable import ResumableFolder
 from st_xling.utils.signature import sha8, sign
 from st_xling.utils.tables import format_table
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
+
+TrainedWeights = Literal["rows", "all"]
 
 #: Names of the two models in the comparison.
 BEFORE = "before"
@@ -57,7 +59,8 @@ class AddingOptions:
     Attributes:
         pieces: Number of pieces to learn for a language that the tokenizer cannot read; 0: none.
         min_count: Drop learned pieces that the text uses less often.
-        only_new_rows: Train the rows of new pieces alone, so that no other text is read differently.
+        train: ``"rows"``: the rows of new pieces alone, so that no other text is read differently; ``"all"``: then all
+            weights. ``None``: ``"rows"`` if pieces are added, otherwise ``"all"``.
         recipe: Recipe that trains all weights on the pairs, next to replayed text.
         rows_settings: Settings of the recipe of new rows, dotted key → value.
         settings: Settings of ``recipe``, likewise.
@@ -65,10 +68,16 @@ class AddingOptions:
 
     pieces: int = 8000
     min_count: int = 3
-    only_new_rows: bool = False
+    train: TrainedWeights | None = None
     recipe: str = "labse"
     rows_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def trains_all(self, *, grows: bool) -> bool:
+        """Return whether all weights are trained."""
+        if self.train is None:
+            return not grows
+        return self.train == "all"
 
 
 @dataclass(frozen=True)
@@ -197,6 +206,12 @@ def diagnose_language(model: SentenceTransformer, pairs: NewLanguagePairs) -> To
     return compare_tokenization(model.tokenizer, pairs.language, texts)
 
 
+def sign_diagnosis(model: SentenceTransformer, pairs: NewLanguagePairs) -> str:
+    """Return the signature of :func:`diagnose_language`."""
+    data = sha8([pairs.train["source"][:], pairs.train["target"][:], pairs.test.sha8["pairs"]])
+    return sign("tokenization", language=pairs.language, texts=MOST_TEXTS, model=model_options(model), data=data)
+
+
 def add_language(
     model: str,
     language: str,
@@ -234,7 +249,7 @@ def add_language(
         keep_like: Specs of text of the old languages, see :func:`~st_xling.training.load_kept_texts`.
         evaluate_on: Specs of test text of the new language and of others, each with English; see
             :func:`read_new_language`.
-        how: What is done.
+        how: How it is added.
         skip_bad_lines: Skip faulty lines, with a warning.
         overwrite: Replace an earlier model of this kind in ``out``.
         cache: Folder of the vectors that are learned from; ``None``: one next to downloaded models.
@@ -260,7 +275,7 @@ def add_language(
         grows = report.needs_pieces and how.pieces > 0
         if grows:
             _check_can_grow(encoder, report, kept_texts)
-        if how.only_new_rows and not grows:
+        if not grows and not how.trains_all(grows=False):
             raise ValueError(
                 f"only the rows of new pieces are to be trained, and there are none: {report.reason} Train all weights."
             )
@@ -279,13 +294,16 @@ def add_language(
             growth = _make_start(stages.path, encoder, pairs, how, grows=grows, old_texts=old_texts, progress=progress)
             last = stages.path / "start"
             trained: dict[str, Any] = {}
+            name = f"{language}-{_other_language(pairs)}"
+            provenance = [{"option": "data", "spec": spec, "names": [name]} for spec in data]
+            tests = {f"test {code}": sides for code, sides in pairs.test.pairs.items()}
             evaluator = TatoebaEvaluator({language: pairs.dev}, name="dev") if len(pairs.dev) else None
             if grows:
                 rows_folder = stages.path / "rows"
                 if not _is_trained(rows_folder):
                     train_new_rows(
                         str(last),
-                        pairs.train,
+                        {name: pairs.train},
                         rows_folder,
                         first=growth["first_id"],
                         count=len(growth["pieces"]),
@@ -293,23 +311,31 @@ def add_language(
                         teacher=encoder,
                         cache=cache,
                         evaluator=evaluator,
+                        evaluation=tests,
+                        on_leak="drop",
                         resume=True,
                         command=command,
+                        provenance=provenance,
                     )
                 last = rows_folder
                 trained["rows"] = _training_facts(last)
-            if not how.only_new_rows:
+            if how.trains_all(grows=grows):
+                if not kept_texts:
+                    logger.warning("no text of the old languages is replayed (--keep-like): they may be lost")
                 if not _is_trained(stages.path / "all"):
                     train(
                         training,
-                        {f"{language}-{_other_language(pairs)}": pairs.train},
+                        {name: pairs.train},
                         stages.path / "all",
                         model=str(last),
                         keep_like=kept_texts,
                         cache=cache,
                         evaluator=evaluator,
+                        evaluation=tests,
+                        on_leak="drop",
                         resume=True,
                         command=command,
+                        provenance=provenance,
                     )
                 last = stages.path / "all"
                 trained["all"] = _training_facts(last)
@@ -341,6 +367,7 @@ def add_language(
             "source_card": card_terms(model),
             "relation": "finetune",
             "language": language,
+            "langs": _languages(pairs),
             "tokenization": {
                 BEFORE: report.as_dict(),
                 AFTER: diagnose_language(result, pairs).as_dict(),
@@ -434,6 +461,12 @@ def _other_language(pairs: NewLanguagePairs) -> str:
     return codes[0] if len(codes) == 1 else "others"
 
 
+def _languages(pairs: NewLanguagePairs) -> list[str]:
+    """Return the new language, and those that the model was tested on."""
+    others = [short_code(code) for code in pairs.test.pairs if code != pairs.test_code]
+    return list(dict.fromkeys([pairs.language, *others, *pairs.train.unique("target_language")]))
+
+
 def _accuracy_rows(content: Mapping[str, Any], new: str) -> list[dict[str, Any]]:
     """Return accuracy before and after: of the new language, of the others, and their mean."""
     measure = content["tasks"]["tatoeba"]["measures"][0]
@@ -447,14 +480,15 @@ def _accuracy_rows(content: Mapping[str, Any], new: str) -> list[dict[str, Any]]
         test = tests[label]
         # The test compares the first model with the second.
         sign_of_difference = 1.0 if test["first"] == AFTER else -1.0
-        interval = sorted([sign_of_difference * test["low"], sign_of_difference * test["high"]])
+        # Adding 0.0 turns -0.0 into 0.0.
+        interval = sorted([sign_of_difference * test["low"] + 0.0, sign_of_difference * test["high"] + 0.0])
         rows.append(
             {
                 "language": label,
                 "is_mean": label == MEAN,
                 "before": values[BEFORE][label][0],
                 "after": values[AFTER][label][0],
-                "difference": sign_of_difference * test["difference"],
+                "difference": sign_of_difference * test["difference"] + 0.0,
                 "interval": interval,
                 "p": test["p_corrected"],
             }

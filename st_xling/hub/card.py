@@ -299,6 +299,7 @@ def _render(facts: CardFacts) -> str:
         examples=_examples(facts),
         pictures={path.name for path in (facts.folder / PICTURES).glob("*")},
         place=facts.given.repo_id or folder_name,
+        added_name=language_name(facts.added["language"]) if facts.added else "",
         st_xling_version=__version__,
         citations=citations,
         headlines=headlines,

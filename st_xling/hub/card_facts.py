@@ -51,7 +51,7 @@ _RUN_SHAPE = {
     "data": {...: {"rows": int}},
     "sources": [{"option": str, "spec": str, "names": [str]}],
 }
-_RESULTS_SHAPE = {"training": dict, "slim": dict, "postprocess": dict, "leak": dict}
+_RESULTS_SHAPE = {"training": dict, "slim": dict, "postprocess": dict, "add-language": dict, "leak": dict}
 
 # Task → title, and the Hub's name for such tasks.
 TASKS = {
@@ -153,7 +153,8 @@ class CardFacts:
         given: The user's options, for ``card.json``.
         hub_ids: Names in the run that are ids on the Hub, for ``card.json``; see :func:`_find_hub_ids`.
         run: ``training/run.json``, or empty, and its ``recipe``.
-        results: ``results.json``, or empty; in it the reports of ``slim`` and ``postprocess``, or empty.
+        results: ``results.json``, or empty; in it the reports of ``slim``, ``postprocess`` and ``add-language``, or
+            empty.
         evaluations: Saved results, oldest first.
         thresholds: Thresholds for mining, by pair of languages.
         settings: ``config_sentence_transformers.json``.
@@ -199,6 +200,7 @@ class CardFacts:
         check_shape(self.results, _RESULTS_SHAPE, self.folder / RESULTS_FILE)
         self.slim: dict[str, Any] = self.results.get("slim") or {}
         self.postprocess: dict[str, Any] = self.results.get("postprocess") or {}
+        self.added: dict[str, Any] = self.results.get("add-language") or {}
         self.evaluations = read_saved_results(self.folder)
         self.thresholds = load_published_thresholds(self.folder)
 
@@ -232,7 +234,7 @@ class CardFacts:
 
     def _complete_by_origin(self) -> None:
         """Complete license and base model, where the user gave none, by the model that this one was made from."""
-        report = self.slim or self.postprocess
+        report = self.slim or self.postprocess or self.added
         if not report:
             self.base_model = self.base_model or self.hub_ids["base_model"]
             return
@@ -262,7 +264,7 @@ class CardFacts:
 
     def _language_codes(self) -> list[str]:
         """Return the user's codes, else those in the names and specs of the training data, with English last."""
-        if codes := self.given.languages or self.slim.get("langs"):
+        if codes := self.given.languages or self.slim.get("langs") or self.added.get("langs"):
             return list(codes)
         data_codes: list[str] = []
         for data in self.sources:

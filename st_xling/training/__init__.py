@@ -10,6 +10,7 @@
 - ``warm_up``: new heads learn before the rest of the model
 - ``development``: development scores with an interval
 - ``hard_negatives``, ``teacher``, ``replay``: functions from a data set to a data set with more columns
+- ``new_rows``: only the rows of new pieces learn
 - ``mixture``, ``sentence_vectors``: training text as one data set, vectors that are cached
 - ``cross_lingual_transfer``: fine-tuning on English labels, tested in other languages
 """
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from st_xling.training.encoder import train as train
     from st_xling.training.hard_negatives import add_hard_negatives as add_hard_negatives
     from st_xling.training.options import ModelOptions as ModelOptions
+    from st_xling.training.new_rows import TrainRowsCallback as TrainRowsCallback
+    from st_xling.training.new_rows import rows_recipe as rows_recipe
+    from st_xling.training.new_rows import train_new_rows as train_new_rows
     from st_xling.training.recipe import Recipe as Recipe
     from st_xling.training.recipe import load_recipe as load_recipe
     from st_xling.training.recipe_files import recipe_names as recipe_names

@@ -8,7 +8,7 @@ the last bit, so that nothing has to be replayed.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,10 @@ from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from st_xling.data.leak import Texts
 from st_xling.training.encoder import train
 from st_xling.training.recipe import Recipe, load_recipe
-from st_xling.training.run import Evaluators, TrainingResult
+from st_xling.training.run import Evaluators, OnLeak, TrainingResult
 
 #: Peak learning rate of rows: they are far from where they belong, and nothing else can be harmed.
 LEARNING_RATE = 1e-3
@@ -81,7 +82,7 @@ def rows_recipe(overrides: Mapping[str, Any] | None = None) -> Recipe:
 
 def train_new_rows(
     model: str,
-    pairs: Dataset,
+    data: Mapping[str, Dataset],
     out: str | Path,
     *,
     first: int,
@@ -90,16 +91,19 @@ def train_new_rows(
     teacher: SentenceTransformer | None = None,
     cache: str | Path | None = None,
     evaluator: Evaluators | None = None,
+    evaluation: Mapping[str, Texts] | None = None,
+    on_leak: OnLeak = "report",
     resume: bool = False,
     overwrite: bool = False,
     command: str | None = None,
+    provenance: Sequence[Mapping[str, Any]] = (),
 ) -> TrainingResult:
     """Train the rows of new pieces, by the vectors that the model gives the translations.
 
     Args:
         model: Folder of the grown model.
-        pairs: Columns ``source``, in the new language, and ``target``, in one that the model reads; with their
-            languages.
+        data: Name → pairs with the columns ``source``, in the new language, and ``target``, in one that the model
+            reads, and their languages.
         out: Folder of the run.
         first: Id of the first new piece.
         count: Number of new pieces.
@@ -107,23 +111,29 @@ def train_new_rows(
         teacher: A loaded model, in place of the recipe's ``data.teacher.model``.
         cache: Folder of the teacher's vectors; ``None``: one next to downloaded models.
         evaluator: Evaluates the model during training; the best checkpoint is kept.
+        evaluation: See :func:`~st_xling.training.train`.
+        on_leak: Likewise.
         resume: Resume from the last complete checkpoint in ``out``.
         overwrite: Replace an earlier run in ``out``.
         command: The command line, recorded with the run.
+        provenance: Where the text came from, recorded with the run: ``option``, ``spec`` and ``names`` of each source.
 
     Raises:
         ValueError, TrainingInterrupted: As :func:`~st_xling.training.train`.
     """
     return train(
         recipe,
-        {"new": pairs},
+        data,
         out,
         model=model,
         teacher=teacher,
         cache=cache,
         evaluator=evaluator,
+        evaluation=evaluation,
+        on_leak=on_leak,
         resume=resume,
         overwrite=overwrite,
         callbacks=[TrainRowsCallback(first, count)],
         command=command,
+        provenance=provenance,
     )

@@ -10,6 +10,7 @@ from sentence_transformers import SentenceTransformer
 
 from st_xling.evaluation import new_language
 from st_xling.evaluation.new_language import AddingOptions, add_language, read_new_language
+from st_xling.hub import write_card
 from st_xling.models.vocabulary import slim_encoder
 from tests.models.slim_encoders import encoder, german_english
 
@@ -38,7 +39,7 @@ def add(start: Path, out: Path, how: AddingOptions, **changes: Any) -> dict[str,
 def test_new_rows_alone_leave_old_text_as_it_was(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever adds a language by new rows alone pays nothing: old embeddings are the same to the last bit. If the
     command is killed before the test of both models, nothing is learned a second time."""
-    how = options(only_new_rows=True)
+    how = options()  # the rows alone, where pieces are added
     out = tmp_path / "out"
 
     def stop(*arguments: Any, **changes: Any) -> None:
@@ -50,7 +51,7 @@ def test_new_rows_alone_leave_old_text_as_it_was(start: Path, tmp_path: Path, mo
             add(start, out, how)
     for name in ("grow_vocabulary", "train_new_rows"):
         monkeypatch.setattr(new_language, name, None)  # whatever would start anew, fails
-    content = add(start, out, how)
+    content = add(start, out, how, complete=write_card)
     before, after = (SentenceTransformer(str(path), device="cpu") for path in (start, out))
     np.testing.assert_array_equal(after.encode(german_english()), before.encode(german_english()))
     untrained = SentenceTransformer(str(out / "training" / "stages" / "start"), device="cpu")
@@ -65,6 +66,9 @@ def test_new_rows_alone_leave_old_text_as_it_was(start: Path, tmp_path: Path, mo
     assert german["p"] == 1
     written = json.loads((out / "results.json").read_text(encoding="utf-8"))
     assert written["add-language"] == content
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert f"to which Chinese was added, with {content['pieces']} new pieces of the vocabulary" in card
+    assert content["signature"] in card
     with pytest.raises(ValueError, match="use --overwrite to replace it"):
         add(start, out, how)
 
@@ -73,7 +77,8 @@ def test_new_rows_alone_leave_old_text_as_it_was(start: Path, tmp_path: Path, mo
 def test_all_weights_are_trained_next_to_old_text(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed after the new rows were trained, the command ends with the model of an undisturbed run."""
     kept = {"keep_like": ["de=phrasebook?size=40"]}
-    add(start, tmp_path / "whole", options(), **kept)
+    how = options(train="all")
+    add(start, tmp_path / "whole", how, **kept)
 
     def stop(*arguments: Any, **changes: Any) -> None:
         raise KeyboardInterrupt
@@ -81,8 +86,8 @@ def test_all_weights_are_trained_next_to_old_text(start: Path, tmp_path: Path, m
     with monkeypatch.context() as patch:
         patch.setattr(new_language, "train", stop)
         with pytest.raises(KeyboardInterrupt):
-            add(start, tmp_path / "killed", options(), **kept)
-    content = add(start, tmp_path / "killed", options(), **kept)
+            add(start, tmp_path / "killed", how, **kept)
+    content = add(start, tmp_path / "killed", how, **kept)
     assert list(content["stages"]) == ["rows", "all"]
     models = [SentenceTransformer(str(tmp_path / name), device="cpu") for name in ("whole", "killed")]
     vectors = [model.encode(german_english()[:20]) for model in models]
@@ -120,6 +125,6 @@ def test_a_language_that_is_read_needs_no_pieces(start: Path, tmp_path: Path) ->
             ["phrasebook:de?size=120"],
             tmp_path / "out",
             evaluate_on=TESTS,
-            how=options(only_new_rows=True),
+            how=options(train="rows"),
         )
     assert not (tmp_path / "out").exists()
