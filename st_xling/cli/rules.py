@@ -36,6 +36,7 @@ LEAST = {
     "min_score": 0,
     "mine_negatives": 0,
     "mini_batch_size": 0,
+    "pieces": 0,
     "seed": 0,
     "test_share": 0,
     "warmup": 0,

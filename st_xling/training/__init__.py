@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from st_xling.training.encoder import build_loss as build_loss
     from st_xling.training.encoder import train as train
     from st_xling.training.hard_negatives import add_hard_negatives as add_hard_negatives
-    from st_xling.training.options import ModelOptions as ModelOptions
     from st_xling.training.new_rows import TrainRowsCallback as TrainRowsCallback
     from st_xling.training.new_rows import rows_recipe as rows_recipe
     from st_xling.training.new_rows import train_new_rows as train_new_rows
+    from st_xling.training.options import ModelOptions as ModelOptions
     from st_xling.training.recipe import Recipe as Recipe
     from st_xling.training.recipe import load_recipe as load_recipe
     from st_xling.training.recipe_files import recipe_names as recipe_names
