@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import re
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -176,6 +178,22 @@ def filter_table() -> str:
     return table(["reason", "what it does", "default limit"], rows)
 
 
+def works_with() -> str:
+    """List results of other tools with files and models of ours, as ``python -m tests.neighbours`` found it."""
+    rows = json.loads((Path(__file__).parent / "works_with.json").read_text(encoding="utf-8"))
+    sections = []
+    for group, group_rows in groupby(rows, key=lambda row: row["group"]):
+        cells = []
+        for row in group_rows:
+            result = row["result"]
+            if result != "works":
+                result += f": {row['came']}"
+            cells.append([row["tool"], row["version"], row["tried"], result, row["remedy"]])
+        head = ["tool", "version", "tried", "result", "remedy"]
+        sections.append(f"## {group}\n\n{table(head, cells)}")
+    return "\n\n".join(sections)
+
+
 def tables() -> dict[str, str]:
     kinds = {
         "encoder": Recipe,
@@ -200,4 +218,5 @@ def tables() -> dict[str, str]:
         "data_options": data_options(),
         "data_by_command": data_by_command(),
         "filters": filter_table(),
+        "works_with": works_with(),
     }
