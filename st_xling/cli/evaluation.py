@@ -357,7 +357,7 @@ def retrieval(
     """
     from st_xling.data.retrieval import load_retrieval_specs
     from st_xling.data.spec import data_name
-    from st_xling.evaluation.retrieval import RetrievalEvaluator, retrieval_rows, retrieval_table
+    from st_xling.evaluation.retrieval import RetrievalEvaluator, check_run_ids, retrieval_rows, retrieval_table
 
     has_encoder = model != BM25
     options = options_of(context, model_opts.EvaluationOptions)
@@ -371,6 +371,8 @@ def retrieval(
     settings = given(pool=pool, measures=measures, batch_size=options.batch_size)
     name = data_name(data, split=split or "test")
     evaluator = RetrievalEvaluator(sets, data_name=name, show_progress_bar=True, **settings)
+    if runs is not None:
+        check_run_ids(evaluator.pools)
     reports: dict[str, RetrievalReport] = {}
     if has_encoder:
         encoder = model_opts.load_evaluated(context, model, passage_prompt=passage_prompt)

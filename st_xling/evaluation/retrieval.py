@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -17,6 +17,7 @@ from st_xling.evaluation.results import EvaluationResult
 from st_xling.evaluation.retrieval_search import (
     PoolQuery,
     Rankings,
+    RetrievalPool,
     bm25_search,
     dense_search,
     retrieval_pools,
@@ -345,6 +346,21 @@ def retrieval_table(systems: Mapping[str, RetrievalReport]) -> str:
                 f"{bias.n_queries:,} queries, {bias.n_not_found:,} without a relevant hit)",
             ]
     return "\n".join(lines)
+
+
+def check_run_ids(pools: Iterable[RetrievalPool]) -> None:
+    """Check that a TREC run can hold the ids of queries and passages.
+
+    Raises:
+        ValueError: For an id with a space, as some of BEIR's have: spaces divide the columns of a run.
+    """
+    for pool in pools:
+        for name in chain((query.id for query in pool.queries), pool.passage_ids):
+            if len(name.split()) != 1:
+                raise ValueError(
+                    f"a TREC run cannot hold ids with spaces, which divide its columns: got {name!r}; rename them in "
+                    "the data, or leave out --runs."
+                )
 
 
 def write_run(path: str | Path, rankings: Rankings, *, tag: str) -> None:

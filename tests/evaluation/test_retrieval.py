@@ -13,7 +13,7 @@ import torch
 
 from st_xling.data.retrieval import RetrievalSet, read_retrieval_set
 from st_xling.evaluation import retrieval_search
-from st_xling.evaluation.retrieval import RetrievalEvaluator, language_bias, strictly_falling, write_run
+from st_xling.evaluation.retrieval import RetrievalEvaluator, check_run_ids, language_bias, strictly_falling, write_run
 from st_xling.evaluation.retrieval_search import PoolQuery, bm25_search, dense_search, retrieval_pools, words
 from st_xling.models.normalization import Centering, apply_centering
 from st_xling.models.view import rebuilt
@@ -219,6 +219,13 @@ def test_runs(tmp_path: Path) -> None:
     write_run(tmp_path / "runs" / "en.trec", {"en:q": [("p2", 0.5), ("p1", 0.25)]}, tag="ours")
     lines = (tmp_path / "runs" / "en.trec").read_text(encoding="utf-8").splitlines()
     assert lines == ["q Q0 p2 1 0.5 ours", "q Q0 p1 2 0.25 ours"]
+
+
+def test_ids_with_spaces_are_refused_before_the_search(tmp_path: Path) -> None:
+    """BEIR's ids may have them: the run had too many columns, which trec_eval refuses after hours of search."""
+    beir(tmp_path / "en", {"d 1": "the cat sat", "d2": "a dog"}, {"en": {"q1": "cat"}}, [("q1", "d 1", 1)])
+    with pytest.raises(ValueError, match="cannot hold ids with spaces.*'d 1'"):
+        check_run_ids(RetrievalEvaluator([read_retrieval_set(tmp_path / "en", language="en")]).pools)
 
 
 def test_a_run_is_measured_as_the_report(tmp_path: Path, make_model: Any) -> None:
