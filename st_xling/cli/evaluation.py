@@ -409,6 +409,13 @@ def _write_runs(folder: Path, evaluator: RetrievalEvaluator, reports: dict[str, 
             for label in dict.fromkeys(query.label for query in pool.queries):
                 query_ids = [query.id for query in pool.queries if query.label == label]
                 ranked = {query_id: report.rankings[pool.name][query_id] for query_id in query_ids}
+                if without_hits := sum(not hits for hits in ranked.values()):
+                    # Here they count as 0; trec_eval and most of its relatives take means over the queries of a run.
+                    print(
+                        f"{label}, {system}: queries without a hit: {without_hits:,}; they have no line in the run; "
+                        "trec_eval counts them as 0 with -c",
+                        file=sys.stderr,
+                    )
                 write_run(folder / f"{label}.{system}.trec", ranked, tag=system.replace(" ", "_"))
 
 

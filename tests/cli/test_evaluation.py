@@ -8,6 +8,7 @@ import pytest
 from st_xling.cli import main
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.evaluation.compare.tasks import COMPARISON_TASKS
+from tests.retrieval_files import beir
 from tests.training.transfer.sets import write_encoder, write_set
 
 TASKS = {
@@ -33,6 +34,16 @@ def test_a_table_a_signature_and_json(
     # From the sentences of mined pairs `reproduce` computes intervals.
     keys = {task, "signature", "sentences"} if task == "bucc" else {task, "signature"}
     assert written.keys() == keys and written["signature"] == signature and written[task]
+
+
+def test_runs_lack_queries_without_a_hit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """trec_eval, pytrec_eval and trectools leave them out of the mean, and print more than our report, unnoticed."""
+    folder = beir(
+        tmp_path / "en", {"d1": "the cat sat"}, {"en": {"q1": "cat", "q2": "moon"}}, [("q1", "d1", 1), ("q2", "d1", 1)]
+    )
+    assert main(["evaluate", "retrieval", "bm25", "--data", f"en={folder}", "--runs", str(tmp_path / "runs")]) == 0
+    assert "en, BM25: queries without a hit: 1; they have no line" in capsys.readouterr().err
+    assert (tmp_path / "runs" / "en.BM25.trec").read_text(encoding="utf-8").count("\n") == 1
 
 
 @pytest.mark.parametrize(
