@@ -14,6 +14,10 @@ ROWS = Path(__file__).parents[2] / ".docs" / "works_with.json"
 #: Modules of meetings, and the headings that they have on the page.
 GROUPS = {
     "translation_memories": "Translation memories and translation files",
+    "alignments": "Alignments",
+    "runs": "Rankings, judgments and retrieval sets",
+    "vectors": "Embeddings",
+    "tables": "Data sets and cards",
 }
 
 
