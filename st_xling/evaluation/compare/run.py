@@ -10,7 +10,6 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
@@ -478,6 +477,7 @@ class ComparisonReport:
             value=format_value,
             difference=format_difference,
             strip=_place_on_line,
+            ends=_axis_ends,
             path=without_folders,
             items=_count_items,
             main=_main_measures,
@@ -517,18 +517,32 @@ def format_difference(measure: MeasureContent, test: PairedTest) -> tuple[str, s
     return format_value(measure, numbers, sign="+"), f"{test['p_corrected']:.2g}"
 
 
+def _axis(measure: MeasureContent, label: str) -> tuple[float, float]:
+    """Return both ends of a measure's axis: 0 and 100 % of a share, else 0 and the greatest value.
+
+    Models may then be compared by length, over all measures of the page.
+    """
+    numbers: list[float] = []
+    for values in measure["values"].values():
+        numbers += values[label][:3]
+    if measure["unit"] == "%":
+        numbers.append(1.0)
+    return min(0.0, *numbers), max(0.0, *numbers) or 1.0
+
+
+def _axis_ends(measure: MeasureContent, label: str) -> tuple[str, str]:
+    """Format both ends of a measure's axis."""
+    factor, unit = (100, " %") if measure["unit"] == "%" else (1, "")
+    low, high = _axis(measure, label)
+    return f"{factor * low:.3g}{unit}", f"{factor * high:.3g}{unit}"
+
+
 def _place_on_line(measure: MeasureContent, label: str) -> list[dict[str, Any]]:
-    """Place each model's value and interval on a line, in percent of its width."""
-    triples = {model: values[label][:3] for model, values in measure["values"].items()}
-    numbers = [*chain.from_iterable(triples.values())]
-    least = min(numbers)
-    greatest = max(numbers)
-    # At both ends: a share of the width; without any width a share of the value, which may be 0.
-    room = 0.06 * (greatest - least) or abs(greatest) * 0.1 or 0.01
-    start = least - room
-    width = greatest - least + 2 * room
+    """Place each model's value and interval on the measure's axis, in percent of its width."""
+    start, end = _axis(measure, label)
     lines: list[dict[str, Any]] = []
-    for model, triple in triples.items():
-        point, low, high = [round(100 * (number - start) / width, 2) for number in triple]
+    for model, values in measure["values"].items():
+        triple = values[label][:3]
+        point, low, high = [round(100 * (number - start) / (end - start), 2) for number in triple]
         lines.append({"name": model, "text": format_value(measure, triple), "at": point, "low": low, "high": high})
     return lines

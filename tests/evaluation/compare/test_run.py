@@ -270,3 +270,14 @@ def test_the_page_shows_names_as_text(report: ComparisonReport) -> None:
     assert "http" not in page.split("</style>")[1] and "<script" not in page
     assert "<img" not in page and "&lt;img src=x&gt;" in page
     assert str(Path(report.content["models"][0]["model"]).parent) not in page  # it may be shown to others
+
+
+def test_bars_of_shares_have_one_axis(report: ComparisonReport) -> None:
+    """Each bar had a scale of its own without numbers: 100.0 stood in the middle, and so did 0.0 of another measure."""
+    page = report.page()
+    share = report.content["tasks"]["tatoeba"]["measures"][0]
+    assert share["unit"] == "%"
+    overall = report.content["tasks"]["tatoeba"]["overall"]
+    for values in share["values"].values():
+        assert f'<em style="left:{round(100 * values[overall][0], 2)}%">' in page
+    assert '<div class="ends"><span>0 %</span><span>100 %</span></div>' in page
