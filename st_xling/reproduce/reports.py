@@ -335,7 +335,18 @@ def text(content: Mapping[str, Any]) -> str:
         if table["differences"]:
             parts.append(format_table(*_difference_cells(table)))
         parts += [table.get("examples", ""), "\n".join(table["signatures"]), table["note"]]
+    parts.append(_about_scale(content))
     return "\n\n".join(filter(None, parts))
+
+
+def _about_scale(content: Mapping[str, Any]) -> str:
+    """Return a sentence about values that mean nothing, as they stand next to the paper's; else nothing."""
+    if content["scale"] != "tiny":
+        return ""
+    return (
+        "The scale tiny only checks that all steps run: it trains for seconds on generated sentences. Do not compare "
+        "its values with the paper's, nor its rows with one another."
+    )
 
 
 def table_heading(name: str, title: str) -> str:
@@ -368,6 +379,7 @@ def markdown(content: Mapping[str, Any]) -> str:
         f"“{_PAPER_PREFIX.strip()}” are the paper's own values, of other data and larger models. Differences are "
         "paired by seed, with 95 % intervals and p by Student's t, not corrected for their number"
         f"{sentences}.",
+        _about_scale(content),
         _changes_in_words(content["changes"]),
         fenced(content["command"], "bash"),
     ]
