@@ -32,6 +32,9 @@ filter_option = partial(option, panel=FILTERS)
 text_option = partial(option, panel=TEXT)
 threshold_option = partial(option, panel="Threshold")
 rescore_option = partial(option, panel="Cross-encoder")
+RESCORE_THRESHOLD = rescore_option(
+    "--rescore-threshold", "Its minimum score (default: that of a filter by train filter, else none)."
+)
 first_stage_option = partial(option, panel="First stage")
 
 OPTIONAL_MODEL = option("--model MODEL", "Encoder (Hub id or folder); not needed if all embeddings are given.")
@@ -99,10 +102,10 @@ UNMEASURED = ("rescore", "calibrate", "method", "engine", "margin", "retrieval",
 SCORE_RULES = (
     Requires(("model", "source_embeddings", "target_embeddings"), _lacks_vectors),
     Inapplicable(EMBEDDING, _nothing_is_embedded),
+    Needs(("rescore_threshold",), "rescore", "the cross-encoder that it is for"),
 )
 MINE_RULES = (
     *SCORE_RULES,
-    Needs(("rescore_threshold",), "rescore", "the cross-encoder that it is for"),
     Needs(("target_precision",), "calibrate", "a file of known translations, from which the precision is estimated"),
     Needs(("calibrate",), "model", "known translations must be embedded like the text"),
     Needs(
@@ -295,7 +298,7 @@ def mine(
         "--first-stage-share X", "Share of the sentences to embed, whatever is lost."
     ),
     rescore: str | None = rescore_option("--rescore MODEL", "Cross-encoder that scores the mined pairs again."),
-    rescore_threshold: float | None = rescore_option("--rescore-threshold", "Its minimum score (default: none)."),
+    rescore_threshold: float | None = RESCORE_THRESHOLD,
     text_format: TextFormat | None = TEXT_FORMAT,
     calibrate: str | None = threshold_option("--calibrate PARALLEL", "Known translations, to estimate the threshold."),
     target_precision: float | None = threshold_option(
@@ -416,6 +419,8 @@ def score(
     threshold: float | None = option("--threshold", "Minimum score of a pair (default: none)."),
     format: PairFormat | None = FORMAT,
     filters: bool = flag("--filters", "Reject pairs by filters; so does any option of theirs.", panel=FILTERS),
+    rescore: str | None = rescore_option("--rescore MODEL", "Cross-encoder that scores the pairs that pass again."),
+    rescore_threshold: float | None = RESCORE_THRESHOLD,
 ) -> None:
     """Score the pairs of a parallel file, to filter it.
 
@@ -426,6 +431,8 @@ def score(
       st-xling score pairs.tsv --model my-encoder --out scored.tsv
       st-xling score crawl.tsv.gz --model my-encoder --out clean.tsv \\
           --threshold 1.02 --filters --rejects rejects.jsonl
+      st-xling score crawl.tsv.gz --model my-encoder --out clean.tsv \\
+          --filters --rescore my-filter
       st-xling score de-en=crawl.de.gz,crawl.en.gz --model my-encoder \\
           --out clean.jsonl
       st-xling score pairs.tsv --source-embeddings de.npy \\
@@ -454,6 +461,8 @@ def score(
             encoding=files.encoding(embedding, vectors.engine),
             threshold=threshold,
             filters=enabled_filters,
+            rescore=rescore,
+            rescore_threshold=rescore_threshold,
             rejects=files.rejects_file(context),
             format=format,
             work=files.work,

@@ -12,7 +12,7 @@ import typer
 
 from st_xling.cli import options as opts
 from st_xling.cli.app import TRAIN, app, with_options
-from st_xling.cli.options import argument, flag, option, options_of, read_assignments, repeatable
+from st_xling.cli.options import argument, flag, listed, option, options_of, read_assignments, repeatable
 from st_xling.cli.results import update_model_card, write_results
 from st_xling.cli.rules import Excludes, Given, Inapplicable
 from st_xling.utils.built_sizes import BUILT_MODELS
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.training.recipe import BaseRecipe, Recipe
     from st_xling.training.reranker import CrossEncoderRecipe
-    from st_xling.training.run import OnLeak, TrainingResult
+    from st_xling.training.run import Evaluators, OnLeak, TrainingResult
 
 AnyRecipe = TypeVar("AnyRecipe", bound="BaseRecipe")
 
@@ -129,6 +129,15 @@ class RecipeOptions:
             panel=ENCODER,
         ),
     )
+    hard_swaps: list[str] | None = taken_by(
+        "encoder",
+        is_option=listed(
+            "--hard-swaps LIST",
+            "Near-translations as negatives for the loss translation_ranking: the English side with another number, "
+            "name (entity), or a negation (causality) (data.hard_swaps, default: none).",
+            panel=ENCODER,
+        ),
+    )
     layer: int | None = taken_by(
         "adapter",
         is_option=option(
@@ -153,6 +162,7 @@ class RecipeOptions:
             "data.teacher.model": self.teacher,
             "data.teacher.prompt": self.teacher_prompt,
             "data.hard_negatives.num_negatives": self.mine_negatives,
+            "data.hard_swaps": self.hard_swaps,
             "adapter.layer": self.layer,
             "retrieval.encoders": self.encoders,
         }
@@ -360,7 +370,7 @@ def train(
                       from parallel text
       retrievers      ir, ir-semacl, ir-langcl, ir-semacl-langcl
                       from questions with passages, and parallel text
-      cross-encoders  xpi
+      cross-encoders  xpi, filter
                       from parallel text
                       xpr-merged, xpr-cascade, xpr-mixed
                       from questions with passages
@@ -402,7 +412,7 @@ def train(
     Hub id or phrasebook:….
 
     Cross-encoders: --data xx=PATH is questions with passages of a language, in SQuAD's form or as labeled pairs, or
-    xx=phrasebook; of xpi parallel text. --dev has the same form (default: --dev-share of --data).
+    xx=phrasebook; of xpi and filter parallel text. --dev has the same form (default: --dev-share of --data).
 
     Retrievers: --data queries=PATH is queries with passages (and hard negatives: columns negative_1, negative_2, …, or
     ?columns=query,answer,negative), a folder in the layout of BEIR, Mr.TyDi or MIRACL, or
@@ -833,25 +843,46 @@ class RankingPairs:
         rows: Number of training pairs, before they are put together into stages.
         stages: Pairs of each stage.
         pools: Queries with the passages to rank, for development; ``None``: none.
+        dev: Labeled pairs of a filter, for development; ``None``: none.
+        calibration: Labeled pairs that a filter is calibrated on; ``None``: none.
     """
 
     rows: int
     stages: Sequence[Dataset]
-    pools: Sequence[CandidatePool] | None
+    pools: Sequence[CandidatePool] | None = None
+    dev: Dataset | None = None
+    calibration: Dataset | None = None
 
 
 def _read_ranking_pairs(
     recipe: CrossEncoderRecipe, options: TrainOptions, context: typer.Context, *, fewest_dev: int
 ) -> RankingPairs:
     """Read the data of a cross-encoder, in the form that the recipe's strategy takes."""
-    from st_xling.data.reranking.specs import load_pair_specs, load_xpi_specs
+    from st_xling.data.reranking.specs import load_filter_specs, load_pair_specs, load_xpi_specs
     from st_xling.data.reranking.strategies import STRATEGIES
-    from st_xling.training.reranker import XPI
+    from st_xling.training.reranker import FILTER, XPI
 
     dev = options.dev_specs()
     negatives_per_positive = recipe.negatives.per_positive
+    if recipe.strategy in (XPI, FILTER):
+        Given.of(context).refuse(
+            ("dev_share", "test_share"), f"{recipe.strategy} reads parallel text, of which 2 % is held out"
+        )
+    if recipe.strategy == FILTER:
+        filter_data = load_filter_specs(
+            options.data,
+            hard=recipe.negatives.hard,
+            dev=dev or None,
+            holds_out=dev != [],
+            size=recipe.sentences.size,
+            fewest_dev=fewest_dev,
+            negatives_per_positive=negatives_per_positive,
+            skip_bad_lines=options.skip_bad_lines,
+            seed=recipe.arguments.seed,
+        )
+        train = filter_data.train
+        return RankingPairs(len(train), [train], dev=filter_data.dev, calibration=filter_data.calibration)
     if recipe.strategy == XPI:
-        Given.of(context).refuse(("dev_share", "test_share"), "xpi reads parallel text, of which 2 % is held out")
         xpi_data = load_xpi_specs(
             options.data,
             size=recipe.sentences.size,
@@ -879,7 +910,12 @@ def _read_ranking_pairs(
 def _train_cross_encoder(recipe: str, options: TrainOptions, context: typer.Context) -> str:
     from st_xling.data.holdout import FEWEST_PAIRS
     from st_xling.evaluation import RerankingEvaluator
-    from st_xling.training.reranker import load_cross_encoder_recipe, train_cross_encoder
+    from st_xling.training.reranker import (
+        FILTER,
+        load_cross_encoder_recipe,
+        pair_classification,
+        train_cross_encoder,
+    )
 
     arguments = _common_arguments(load_cross_encoder_recipe, recipe, options, context)
     loaded = arguments.recipe
@@ -888,10 +924,16 @@ def _train_cross_encoder(recipe: str, options: TrainOptions, context: typer.Cont
     fewest_dev = FEWEST_PAIRS if holds_out_by_default else 0
     pairs = _read_ranking_pairs(loaded, options, context, fewest_dev=fewest_dev)
     pools = pairs.pools
-    if fewest_dev and not pools:
-        _say_no_development("queries")
-    print(f"{loaded.name}: {pairs.rows:,} pairs, {len(pools or ()):,} queries for development", file=sys.stderr)
-    evaluator = RerankingEvaluator(pools, name="dev") if pools else None
+    unit = "pairs" if loaded.strategy == FILTER else "queries"
+    if fewest_dev and not (pools or pairs.dev):
+        _say_no_development(unit)
+    dev_rows = len(pools or pairs.dev or ())
+    print(f"{loaded.name}: {pairs.rows:,} pairs, {dev_rows:,} {unit} for development", file=sys.stderr)
+    evaluator: Evaluators | None = None
+    if pools:
+        evaluator = RerankingEvaluator(pools, name="dev")
+    elif pairs.dev is not None:
+        evaluator = pair_classification(pairs.dev)
     result = train_cross_encoder(
         loaded,
         pairs.stages,
@@ -906,8 +948,16 @@ def _train_cross_encoder(recipe: str, options: TrainOptions, context: typer.Cont
         command=arguments.command,
         provenance=_sources(options, {"data": (), "dev": (), "check_leak": arguments.evaluation}),
         load_options=arguments.load_options,
+        calibration=pairs.calibration,
     )
-    return _summary(result, "acc@1")
+    if result.pair_filter is not None:
+        threshold = result.pair_filter
+        print(
+            f"calibrated on {threshold.pairs:,} held-out pairs: threshold {threshold.threshold:.3f}, precision "
+            f"{threshold.precision:.3f}, recall {threshold.recall:.3f} if half of the pairs are translations",
+            file=sys.stderr,
+        )
+    return _summary(result, "average precision" if loaded.strategy == FILTER else "acc@1")
 
 
 def _read_data(options: TrainOptions) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -16,6 +16,7 @@ from st_xling.utils.lazy import lazy_names
 
 # Loaded on use: they need sentence-transformers, slow to import.
 if TYPE_CHECKING:
+    from st_xling.data.reranking.filter_pairs import filter_pairs_from_parallel as filter_pairs_from_parallel
     from st_xling.data.reranking.insurance_qa import read_insurance_qa as read_insurance_qa
     from st_xling.data.reranking.pairs import AlignedPairs as AlignedPairs
     from st_xling.data.reranking.pairs import with_negatives as with_negatives
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from st_xling.data.reranking.strategies import xpi_pairs_from_parallel as xpi_pairs_from_parallel
     from st_xling.models.cross_encoders import cross_encoder as cross_encoder
     from st_xling.models.cross_encoders import tiny_cross_encoder as tiny_cross_encoder
+    from st_xling.models.pair_filter import PairFilter as PairFilter
+    from st_xling.models.pair_filter import load_pair_filter as load_pair_filter
     from st_xling.models.pair_scorer import PairScorer as PairScorer
     from st_xling.models.pair_scorer import rerank as rerank
     from st_xling.reranking.rerank_files import rerank_texts as rerank_texts

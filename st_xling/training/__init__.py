@@ -9,7 +9,8 @@
 - ``trainer``: trainers that stop at NaN, save the loss's own parameters and train in several processes
 - ``warm_up``: new heads learn before the rest of the model
 - ``development``: development scores with an interval
-- ``hard_negatives``, ``teacher``, ``replay``: functions from a data set to a data set with more columns
+- ``hard_negatives``, ``swap_negatives``, ``teacher``, ``replay``: functions from a data set to a data set with more
+  columns
 - ``new_rows``: only the rows of new pieces learn
 - ``mixture``, ``sentence_vectors``: training text as one data set, vectors that are cached
 - ``cross_lingual_transfer``: fine-tuning on English labels, tested in other languages
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from st_xling.training.retriever import train_retrieval as train_retrieval
     from st_xling.training.run import TrainingInterrupted as TrainingInterrupted
     from st_xling.training.run import TrainingResult as TrainingResult
+    from st_xling.training.swap_negatives import add_swap_negatives as add_swap_negatives
     from st_xling.training.teacher import add_teacher_vectors as add_teacher_vectors
     from st_xling.training.trainer import CrossLingualTrainer as CrossLingualTrainer
     from st_xling.training.trainer import NotFiniteError as NotFiniteError

@@ -36,11 +36,13 @@ from st_xling.training.recipe import LossRecipe, Recipe, load_recipe, objective,
 from st_xling.training.replay import KeptTexts, add_replay, describe_replay, kept_text_columns
 from st_xling.training.run import Evaluators, OnLeak, Run, TrainingResult, fit_trainer, set_prompts
 from st_xling.training.run_folder import NEGATIVES
+from st_xling.training.swap_negatives import add_swap_negatives
 from st_xling.training.teacher import TeacherVectors, encode_by_teacher, load_teacher
 from st_xling.training.trainer import CrossLingualTrainer
 from st_xling.utils import distributed
 from st_xling.utils.built_sizes import BUILT_MODELS
 from st_xling.utils.io import atomic_path
+from st_xling.utils.languages import canonical_language
 
 logger = logging.getLogger(__name__)
 
@@ -131,8 +133,8 @@ def train(
         raise ValueError(f"nothing in {recipe.name} learns from a teacher: got one; take the recipe distill.")
     if keep_like:
         _check_replay(recipe, model)
-    if recipe.data.hard_negatives.num_negatives and mono:
-        raise ValueError("mined negatives stand in the columns of monolingual text: take one of the two.")
+    if (recipe.data.hard_negatives.num_negatives or recipe.data.hard_swaps) and mono:
+        raise ValueError("hard negatives stand in the columns of monolingual text: take one of the two.")
     run = Run(
         recipe=recipe,
         out=out,
@@ -229,8 +231,11 @@ def _prepare(
             logger.info("%s", line)
 
     mines = recipe.data.hard_negatives.num_negatives > 0
+    swaps = recipe.data.hard_swaps
+    if swaps:
+        oriented = _with_swaps(oriented, swaps, seed=arguments.seed)
     # Monolingual text takes the columns that negatives would have.
-    reads_given_negatives = not mono and not mines and bool(reads_negatives(recipe.losses))
+    reads_given_negatives = bool(swaps) or (not mono and not mines and bool(reads_negatives(recipe.losses)))
 
     def mix(datasets: Mapping[str, Dataset | IterableDataset]) -> Mixture:
         return prepare(
@@ -253,7 +258,7 @@ def _prepare(
     if run.leak is not None and run.leak.dropped:
         mixture = mix(remaining)
 
-    if mines:
+    if mines or swaps:
         recipe = _reading_negatives(recipe, {"translation_ranking"})
         recipe.losses["translation_ranking"]["hard_negatives"] = True
     elif negative_columns(mixture.looked_at.column_names):
@@ -267,6 +272,25 @@ def _prepare(
     if replays:  # columns of texts that only their own term reads
         recipe = _reading_columns(recipe, list(range(text_count)))
     return _Prepared(mixture, recipe, sources, text_count)
+
+
+def _with_swaps(
+    data: Mapping[str, Dataset | IterableDataset], categories: Sequence[str], *, seed: int
+) -> dict[str, Dataset | IterableDataset]:
+    """Return the data sets with near-translations as negatives.
+
+    Raises:
+        ValueError: If no data set has English targets, as far as that is known before it is read.
+    """
+    languages: set[str] = set()
+    for dataset in data.values():
+        languages |= set(dataset.unique("target_language")) if isinstance(dataset, Dataset) else {"en"}
+    if "eng" not in map(canonical_language, languages):
+        raise ValueError(
+            f"near-translations (data.hard_swaps) are made of English targets: got {', '.join(sorted(languages))}; "
+            "leave it out, or put English on the target side (data.pivot, --pivot en)."
+        )
+    return {name: add_swap_negatives(dataset, categories=categories, seed=seed) for name, dataset in data.items()}
 
 
 def _renamed_sources(provenance: Sequence[Mapping[str, Any]], new_names: Mapping[str, str]) -> list[dict[str, Any]]:

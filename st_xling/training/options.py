@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
+from st_xling.data.hard_translation_sets import check_hard_categories
 from st_xling.utils.lora_options import LoraOptions
 from st_xling.utils.options import Center, Network, Pooling, check_number
 
@@ -317,6 +318,9 @@ class ParallelDataOptions:
         teacher: The model whose vectors are the labels of the losses that learn from one.
         hard_negatives: Negatives that are mined for translation ranking.
         replay: What training does with text on which the model shall stay as it was, if it is given.
+        hard_swaps: Negatives for translation ranking that are made of the English side, by changes of these kinds: of
+            :data:`~st_xling.data.hard_translation_sets.HARD_CATEGORIES`; see
+            :func:`~st_xling.training.add_swap_negatives`. Empty: none.
     """
 
     pivot: str | None = "en"
@@ -324,9 +328,17 @@ class ParallelDataOptions:
     teacher: TeacherOptions = field(default_factory=TeacherOptions)
     hard_negatives: HardNegativeOptions = field(default_factory=HardNegativeOptions)
     replay: ReplayOptions = field(default_factory=ReplayOptions)
+    hard_swaps: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         check_number("data.shuffle_buffer", self.shuffle_buffer, least=1)
+        if self.hard_swaps:
+            check_hard_categories(self.hard_swaps, "data.hard_swaps")
+        if self.hard_swaps and self.hard_negatives.num_negatives:
+            raise ValueError(
+                "negatives are mined (data.hard_negatives) or made of the translation (data.hard_swaps): got both; "
+                "take one of the two."
+            )
 
 
 @dataclass(frozen=True)

@@ -306,7 +306,7 @@ class Recipe(LossRecipe):
     """A named way to train an encoder: objectives with their weights and options, and the options of training.
 
     Attributes:
-        data: What is done to the data before training: pivot, teacher, hard negatives, replay.
+        data: What is done to the data before training: pivot, teacher, hard negatives, near-translations, replay.
         start: Model that a run starts from where none is given; ``None``: one must be given.
     """
 
@@ -333,6 +333,11 @@ class Recipe(LossRecipe):
                 f"negatives are mined for translation_ranking: got data.hard_negatives.num_negatives {count}, and "
                 f"{', '.join(self.losses)}; leave it out, or add that loss."
             )
+        if self.data.hard_swaps and "translation_ranking" not in self.losses:
+            raise ValueError(
+                f"near-translations are negatives of translation_ranking: got data.hard_swaps "
+                f"{', '.join(self.data.hard_swaps)}, and {', '.join(self.losses)}; leave it out, or add that loss."
+            )
         if self.data.pivot is not None and not is_code(self.data.pivot):
             raise ValueError(f"data.pivot must be a language code, or none: got {self.data.pivot!r}.")
 
@@ -344,6 +349,8 @@ class Recipe(LossRecipe):
             del content["data"]["hard_negatives"]
         if self.data.replay == ReplayOptions():
             del content["data"]["replay"]
+        if not self.data.hard_swaps:
+            del content["data"]["hard_swaps"]
         if self.start is None:
             del content["start"]
         return content

@@ -31,18 +31,22 @@ import numpy as np
 import torch
 from datasets import Dataset
 from sentence_transformers import CrossEncoder, SentenceTransformer
+from sentence_transformers.base.evaluation import BaseEvaluator
 from sentence_transformers.cross_encoder import CrossEncoderTrainer
 from sentence_transformers.cross_encoder import losses as st_losses
+from sentence_transformers.cross_encoder.evaluation import CrossEncoderClassificationEvaluator
 from torch import Tensor, nn
 from transformers import TrainerCallback
 
 from st_xling.data.leak import Texts
+from st_xling.data.reranking.filter_pairs import check_hard_kinds
 from st_xling.data.reranking.pairs import PAIR_COLUMNS
 from st_xling.data.reranking.strategies import STRATEGIES
 from st_xling.data.text_cells import column_texts
 from st_xling.losses.rows_by_length import row_groups
 from st_xling.models.cross_encoders import Head, cross_encoder, tiny_cross_encoder
 from st_xling.models.load import load_sentence_transformer, mark_loaded
+from st_xling.models.pair_filter import calibrate_filter
 from st_xling.models.pair_scorer import pair_sizes
 from st_xling.models.token_rows import check_texts
 from st_xling.training.arguments import RankingTrainingArguments, replaced
@@ -60,6 +64,7 @@ from st_xling.utils.options import check_choice, nearest_name
 logger = logging.getLogger(__name__)
 
 XPI = "xpi"
+FILTER = "filter"
 
 _NO_TEXTS = ("label", "dataset_name", "prompt", "task")
 """What a batch of ST's trainer for cross-encoders has besides columns of text."""
@@ -125,9 +130,15 @@ class NegativeOptions:
 
     Attributes:
         per_positive: For each positive pair; ``None``: 1, or none where the data label negatives.
+        hard: Of a filter: kinds of pairs that only look like translations, see
+            :data:`~st_xling.data.reranking.filter_pairs.HARD_KINDS`.
     """
 
     per_positive: int | None = None
+    hard: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        check_hard_kinds(self.hard, "negatives.hard")
 
 
 @dataclass(frozen=True)
@@ -153,7 +164,7 @@ class CrossEncoderRecipe(BaseRecipe):
     """A named way to train a cross-encoder.
 
     Attributes:
-        strategy: ``"xpi"``, or how translated query-passage pairs are put together: ``STRATEGIES``.
+        strategy: ``"xpi"``, ``"filter"``, or how translated query-passage pairs are put together: ``STRATEGIES``.
     """
 
     kind: ClassVar[str] = "cross-encoder"
@@ -170,7 +181,18 @@ class CrossEncoderRecipe(BaseRecipe):
     model: PairLength = field(default_factory=PairLength)
 
     def check(self) -> None:
-        check_choice("strategy", self.strategy, (XPI, *STRATEGIES))
+        check_choice("strategy", self.strategy, (XPI, FILTER, *STRATEGIES))
+        if self.negatives.hard and self.strategy != FILTER:
+            raise ValueError(
+                f"pairs that look like translations are for a filter: got negatives.hard "
+                f"{', '.join(self.negatives.hard)}, and the strategy {self.strategy}; take the recipe filter."
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        content = super().as_dict()
+        if self.strategy != FILTER:
+            del content["negatives"]["hard"]
+        return content
 
 
 load_cross_encoder_recipe = CrossEncoderRecipe.load
@@ -244,6 +266,7 @@ def train_cross_encoder(
     command: str | None = None,
     provenance: Sequence[Mapping[str, Any]] = (),
     load_options: Mapping[str, Any] | None = None,
+    calibration: Dataset | None = None,
 ) -> TrainingResult:
     """Train a cross-encoder and save it.
 
@@ -265,10 +288,12 @@ def train_cross_encoder(
         provenance: Where the text came from, recorded with the run: ``option``, ``spec`` and ``names`` of each source.
         load_options: ``revision`` and ``trust_remote_code`` of
             :func:`~st_xling.models.load.load_sentence_transformer`, for a model that is loaded.
+        calibration: Held-out labeled pairs, on which a filter's scores become probabilities and its threshold is
+            chosen, see :func:`~st_xling.models.pair_filter.calibrate_filter`.
 
     Raises:
         ValueError: Empty data, an occupied folder, a model or option that does not fit; several processes;
-            shared text, if it is to fail.
+            shared text, if it is to fail; pairs that the trained model cannot be calibrated on.
         TrainingInterrupted: Ctrl-C.
     """
     if not stages:
@@ -304,7 +329,26 @@ def train_cross_encoder(
         else:
             start = _load_stage(recipe, checkpoint)
         prepared = {name: prepare_stage(name, pairs, recipe.loss, start) for name, pairs in stage_pairs.items()}
-        return run.fit(lambda: _train_stages(run, recipe, prepared, start, callbacks, checkpoint))
+
+        def train() -> TrainingResult:
+            result = _train_stages(run, recipe, prepared, start, callbacks, checkpoint)
+            return result if calibration is None else _calibrated(result, calibration)
+
+        return run.fit(train)
+
+
+def pair_classification(pairs: Dataset) -> BaseEvaluator:
+    """Return an evaluator of a filter on labeled pairs, by average precision."""
+    texts = [list(pair) for pair in zip(pairs["query"][:], pairs["passage"][:])]
+    labels = [int(label) for label in pairs["label"][:]]
+    return CrossEncoderClassificationEvaluator(texts, labels, name="dev", show_progress_bar=False, write_csv=False)
+
+
+def _calibrated(result: TrainingResult, pairs: Dataset) -> TrainingResult:
+    """Return the result with its model calibrated on held-out pairs."""
+    texts = list(zip(pairs["query"][:], pairs["passage"][:]))
+    pair_filter = calibrate_filter(result.model, texts, np.asarray(pairs["label"][:]) > 0)
+    return dataclasses.replace(result, pair_filter=pair_filter)
 
 
 def _check_labels(pairs: Dataset) -> None:

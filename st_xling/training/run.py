@@ -30,6 +30,7 @@ from st_xling.models import load_encoder, static_encoder, tiny_encoder
 from st_xling.models.encoding import name_unused_prompts
 from st_xling.models.heads import VocabularyHead
 from st_xling.models.load import limit_length, loading, mark_loaded, pooling_of_bare, set_pooling
+from st_xling.models.pair_filter import PairFilter
 from st_xling.models.sidecar import model_fingerprint, saved_fingerprint
 from st_xling.training.arguments import CrossLingualTrainingArguments
 from st_xling.training.development import DevelopmentScore, development_score
@@ -78,6 +79,7 @@ class TrainingResult:
         development: The same with the number of pairs or queries, if the evaluator is one of ours.
         stages: Of a cross-encoder: name, pairs, steps, seconds, best development score, pairs cut and skipped.
         vocabulary_head: Head of masked language modeling that is saved with the model, if the arguments say so.
+        pair_filter: Of a filter of translations: its calibration and threshold.
     """
 
     model: Any
@@ -89,6 +91,7 @@ class TrainingResult:
     development: DevelopmentScore | None = None
     stages: Sequence[Mapping[str, Any]] = ()
     vocabulary_head: VocabularyHead | None = field(default=None, repr=False)
+    pair_filter: PairFilter | None = None
 
     def figures(self) -> dict[str, Any]:
         """Figures for ``results.json``."""
@@ -97,6 +100,8 @@ class TrainingResult:
             figures |= self.development.facts()
         if self.stages:
             figures["stages"] = list(self.stages)
+        if self.pair_filter is not None:
+            figures["filter"] = self.pair_filter.as_dict()
         return figures
 
 

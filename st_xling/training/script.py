@@ -253,6 +253,11 @@ def _add_columns(script: _Script, recipe: Recipe, cache: str | Path | None) -> N
         if recipe.arguments.seed:
             keywords["seed"] = recipe.arguments.seed
         script.assign("pairs", script.call("st_xling.training", "add_hard_negatives", _PAIRS, _MODEL, **keywords))
+    if recipe.data.hard_swaps:
+        keywords = {"categories": recipe.data.hard_swaps}
+        if recipe.arguments.seed:
+            keywords["seed"] = recipe.arguments.seed
+        script.assign("pairs", script.call("st_xling.training", "add_swap_negatives", _PAIRS, **keywords))
     if recipe.taught:
         options = recipe.data.teacher
         projects = any("projection_dim" in loss for loss in recipe.taught.values())
@@ -296,8 +301,8 @@ def _add_loss(script: _Script, recipe: Recipe) -> None:
         ]
     script.run(Call(script.import_name("transformers", "set_seed"), [recipe.arguments.seed]))
     script.lines[-1] += "  # of new heads"
-    mines = recipe.data.hard_negatives.num_negatives > 0
-    first, *others = _terms(script, recipe, recipe.losses, mines=mines)
+    has_negatives = recipe.data.hard_negatives.num_negatives > 0 or bool(recipe.data.hard_swaps)
+    first, *others = _terms(script, recipe, recipe.losses, has_negatives=has_negatives)
     script.assign("loss", first)
     for term in others:
         script.lines += layout(term, before="loss += ")
@@ -312,7 +317,7 @@ def _reads_data(recipe_loss: RecipeLoss) -> bool:
 
 
 def _terms(
-    script: _Script, recipe: Recipe, losses: Mapping[str, Mapping[str, Any]], *, mines: bool = False
+    script: _Script, recipe: Recipe, losses: Mapping[str, Mapping[str, Any]], *, has_negatives: bool = False
 ) -> list[Expression]:
     """The weighted terms of a sum."""
     terms: list[Expression] = []
@@ -320,9 +325,9 @@ def _terms(
         options = {**objective(name).preset, **section}
         weight = options.pop("weight", 1.0)
         columns = options.pop("columns", None)
-        if mines and name == "translation_ranking":
+        if has_negatives and name == "translation_ranking":
             options["hard_negatives"] = True
-        elif mines and columns is None:
+        elif has_negatives and columns is None:
             columns = [0, 1]
         term = _loss_call(script, recipe, name, options)
         if columns is not None:

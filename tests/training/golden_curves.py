@@ -122,6 +122,7 @@ COMMANDS: dict[str, list[str]] = {
     ],
     # Cross-encoders.
     "xpi": ["xpi", *TINY, *RANKING, *RERANKER],
+    "filter": ["filter", *TINY, *RANKING, *RERANKER],
     "xpr-merged": ["xpr-merged", *TINY, *QUESTIONS, *RERANKER],
     "xpr-cascade": ["xpr-cascade", *TINY, *QUESTIONS, *RERANKER],
     "xpr-mixed": ["xpr-mixed", *TINY, *QUESTIONS, *RERANKER],

@@ -9,9 +9,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from st_xling.data.check import FaultLog
 from st_xling.data.formats import named_cells
 from st_xling.data.holdout import hold_out
 from st_xling.data.read import load_data_specs
+from st_xling.data.reranking.filter_pairs import filter_pairs_from_parallel
 from st_xling.data.reranking.insurance_qa import is_insurance_qa, read_insurance_qa
 from st_xling.data.reranking.pairs import AlignedPairs, same_text_classes, with_negatives
 from st_xling.data.reranking.pools import AlignedQuestions, CandidatePools, candidate_pools, questions_of_pairs
@@ -29,6 +31,9 @@ from st_xling.data.retrieval import read_retrieval_set, sample_queries
 from st_xling.data.spec import PHRASEBOOK_OPTIONS, DataSpec, parse_spec
 from st_xling.utils.file_endings import JSON_LINES_ENDINGS
 from st_xling.utils.text import describe_missing, is_blank, unpacked_ending
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 FORMS = (
     "xx=QUESTIONS.json (SQuAD form) or xx=PAIRS.jsonl or xx=PAIRS.tsv (query, passage, label) or "
@@ -43,6 +48,9 @@ Split = Literal["train", "dev", "test"]
 
 TEST_SHARE = 0.2
 """Share that ``--split test`` evaluates, of files without splits of their own; training excludes it by the same."""
+
+#: Rows of held-out text that a filter is developed and calibrated on.
+_HELD_OUT_ROWS = 1000
 
 _COLUMNS = ("query", "passage", "label")
 _LABELS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "False": 0, "True": 1}
@@ -59,6 +67,20 @@ class PairData(NamedTuple):
 
     train: Any
     dev: CandidatePools | None
+
+
+class FilterData(NamedTuple):
+    """Labeled pairs of a filter of translations.
+
+    Attributes:
+        train: Pairs to train on.
+        dev: Held-out pairs to choose the best checkpoint by; ``None`` if none were to be held out.
+        calibration: Other held-out pairs, for the threshold; ``None`` as well.
+    """
+
+    train: Dataset
+    dev: Dataset | None
+    calibration: Dataset | None
 
 
 def load_pair_specs(
@@ -174,20 +196,69 @@ def load_xpi_specs(
     Raises:
         FileNotFoundError, ValueError: As the functions named.
     """
-    data = load_data_specs(specs, skip_bad_lines=skip_bad_lines)
-    if dev:
-        held_out = load_data_specs(dev, split="dev", skip_bad_lines=skip_bad_lines)
-    else:
-        remaining, held_out = hold_out(data)
-        if sum(map(len, held_out.values())) < fewest_dev:
-            held_out = {}
-        else:
-            data = remaining
+    data, held_out = _load_parallel(specs, dev, fewest_dev=fewest_dev, skip_bad_lines=skip_bad_lines)
     if negatives_per_positive is None:
         negatives_per_positive = 1
     train = xpi_pairs_from_parallel(data, size=size, negatives_per_positive=negatives_per_positive)
     pools = parallel_pools(held_out) if held_out else None
     return PairData(train, pools)
+
+
+def load_filter_specs(
+    specs: Iterable[str],
+    *,
+    hard: Sequence[str],
+    dev: Iterable[str] | None = None,
+    holds_out: bool = True,
+    size: int | None = None,
+    fewest_dev: int = 0,
+    negatives_per_positive: int | None = None,
+    skip_bad_lines: bool = False,
+    seed: int = 0,
+) -> FilterData:
+    """Load the parallel text that the specs name and make labeled pairs for a filter of it.
+
+    Args:
+        specs: As :func:`~st_xling.data.read.load_data_specs` takes them.
+        hard: Kinds of hard pairs, see :func:`~st_xling.data.reranking.filter_pairs.filter_pairs_from_parallel`.
+        dev: Specs of held-out text; else rows are held out, as :func:`~st_xling.data.holdout.hold_out` does.
+        holds_out: Whether any text is held out.
+        size: Rows to draw.
+        fewest_dev: Fewer rows than that are not held out.
+        negatives_per_positive: Sentences of other rows for each row; by default 1.
+        skip_bad_lines: Drop faulty lines, with a warning.
+        seed: Seed of all draws.
+
+    Raises:
+        FileNotFoundError, ValueError: As the functions named.
+    """
+    if holds_out:
+        data, held_out = _load_parallel(specs, dev, fewest_dev=fewest_dev, skip_bad_lines=skip_bad_lines)
+    else:
+        data = load_data_specs(specs, skip_bad_lines=skip_bad_lines)
+        held_out = {}
+    make_pairs = partial(
+        filter_pairs_from_parallel, negatives_per_positive=negatives_per_positive or 1, hard=hard, seed=seed
+    )
+    train = make_pairs(data, size=size)
+    if not held_out:
+        return FilterData(train, None, None)
+    pairs = make_pairs(held_out, size=min(_HELD_OUT_ROWS, sum(map(len, held_out.values()))))
+    half = len(pairs) // 2
+    return FilterData(train, pairs.select(range(half)), pairs.select(range(half, len(pairs))))
+
+
+def _load_parallel(
+    specs: Iterable[str], dev: Iterable[str] | None, *, fewest_dev: int, skip_bad_lines: bool
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Load parallel text and what is held out of it, by name; nothing is held out if that would be too little."""
+    data = load_data_specs(specs, skip_bad_lines=skip_bad_lines)
+    if dev:
+        return data, load_data_specs(dev, split="dev", skip_bad_lines=skip_bad_lines)
+    remaining, held_out = hold_out(data)
+    if sum(map(len, held_out.values())) < fewest_dev:
+        return data, {}
+    return remaining, held_out
 
 
 def _parse_specs(specs: Iterable[str]) -> dict[str, DataSpec]:

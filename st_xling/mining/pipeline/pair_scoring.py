@@ -26,6 +26,7 @@ from st_xling.mining.deduplication import UniqueSentences
 from st_xling.mining.filters import FilterOptions, PairFilters, RejectedPair, identify_languages
 from st_xling.mining.margins import pair_scorer
 from st_xling.mining.options import EncodingOptions, SearchOptions
+from st_xling.mining.pipeline.rescore import PairRescorer, load_reranker
 from st_xling.mining.pipeline.work import (
     REJECTS,
     Report,
@@ -115,6 +116,8 @@ def score_texts(
     encoding: EncodingOptions = EncodingOptions(),
     threshold: float | None = None,
     filters: FilterOptions | None = None,
+    rescore: Any = None,
+    rescore_threshold: float | None = None,
     rejects: Output | None = None,
     format: PairFormat | None = None,
     work: str | Path | None = None,
@@ -148,6 +151,11 @@ def score_texts(
         threshold: Minimum score of the kept pairs; all are kept by default.
         filters: Enabled filters; none by default, so that every pair has its score. Languages that are not given are
             those of the corpus, if they are known. Only pairs that reach the threshold are checked.
+        rescore: A cross-encoder of one label, or the Hub id or folder of one, that scores the pairs that pass again,
+            source first. Their score is then this one, after its activation, and the margin is another column.
+        rescore_threshold: Minimum score of the cross-encoder; other pairs are rejected with the reason ``rescore``. By
+            default the threshold that a filter was saved with (``st-xling train filter``), and none of another
+            cross-encoder.
         rejects: File for faulty lines and the pairs that filters reject, as JSON lines; or a binary stream.
         format: ``"tsv"``, ``"jsonl"``, or ``"tmx"``, whose languages are those of ``filters``, of the corpus, or
             identified; by default that of the ending of ``out``, otherwise TSV.
@@ -165,8 +173,11 @@ def score_texts(
         OSError: For a full disk; the work is kept.
     """
     check_number("threshold", threshold)
+    check_number("rescore_threshold", rescore_threshold)
+    if rescore is None and rescore_threshold is not None:
+        raise ValueError("rescore_threshold needs rescore (--rescore): the cross-encoder that it is for.")
     precomputed = {"source": source_embeddings, "target": target_embeddings}
-    inputs = [pairs, name_of(model), *precomputed.values()]
+    inputs = [pairs, name_of(model), *precomputed.values(), rescore]
     check_outputs({"out": out, "rejects": rejects}, inputs, folders={"work": work_path(out, work)})
     encoding = on_default_device(encoding)
 
@@ -179,6 +190,9 @@ def score_texts(
     filters, written_languages = _check_languages(corpus, filters, format)
     distinct = corpus.distinct()
     summary = summarize(chain.from_iterable(zip(*corpus.sides)))
+    rescorer = None
+    if rescore is not None:
+        rescorer = PairRescorer(*load_reranker(rescore, encoding.device), rescore_threshold)
     providers, _ = vectors_from(
         text_encoder(model, encoding),
         precomputed,
@@ -198,15 +212,22 @@ def score_texts(
         with (
             atomic_writer(folder.path / REJECTS) as log,
             atomic_writer(folder.path / pairs_file) as stream,
-            pair_writer(stream, format, languages=written_languages) as write,
+            pair_writer(stream, format, languages=written_languages, margins=rescorer is not None) as write,
         ):
             for fault in corpus.faults:
                 log.write(_fault_as_json(fault))
             rows_of = (distinct["source"].place_of, distinct["target"].place_of)
             scores, kept = _write_scored(
-                corpus, rows_of, scores_of, threshold, pair_filters, write, log, progress=progress
+                corpus, rows_of, scores_of, threshold, pair_filters, write, log, rescorer, progress=progress
             )
         threshold_text = "none" if threshold is None else f"{threshold:g}"
+        rejected = dict(pair_filters.rejected)
+        rescoring = []
+        if rescorer is not None:
+            rejected |= rescorer.rejected
+            rescoring.append(f"rescore:{rescorer.model}")
+            if rescorer.threshold is not None:
+                rescoring.append(f"rescore_threshold:{rescorer.threshold:g}")
         signature = sign_pairs(
             "score",
             providers,
@@ -215,6 +236,7 @@ def score_texts(
             f"method:{search.method}",
             f"filters:{pair_filters.signature}",
             f"threshold:{threshold_text}",
+            *rescoring,
             "duplicates:merged",
             f"pairs:{corpus.name}@{summary.sha256[:8]}",
         )
@@ -222,7 +244,7 @@ def score_texts(
             filters.source_language or written_languages[0],
             filters.target_language or written_languages[1],
         )
-        return _report(corpus, scores, kept, threshold, dict(pair_filters.rejected), languages, signature)
+        return _report(corpus, scores, kept, threshold, rejected, languages, signature)
 
 
 def _report(
@@ -358,6 +380,7 @@ def _write_scored(
     filters: PairFilters,
     write: WritePair,
     log: IO[bytes],
+    rescorer: PairRescorer | None,
     *,
     progress: bool,
 ) -> tuple[np.ndarray, int]:
@@ -371,6 +394,7 @@ def _write_scored(
         filters: Enabled filters.
         write: Writes a pair.
         log: Stream for rejected pairs.
+        rescorer: Scores the pairs again that are written otherwise; ``None``: their margin is their score.
         progress: Show a bar on stderr.
 
     Returns:
@@ -389,7 +413,7 @@ def _write_scored(
         lines, sources, targets = batch.filter(pa.array(reaches)).columns
         ids = [[str(line)] for line in lines.to_pylist()]
         texts = (sources.to_pylist(), targets.to_pylist())
-        kept += write_checked(block_scores[reaches], (ids, ids), texts, filters, write, log)
+        kept += write_checked(block_scores[reaches], (ids, ids), texts, filters, write, log, rescorer)
     return scores, kept
 
 

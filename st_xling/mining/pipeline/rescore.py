@@ -56,9 +56,83 @@ def load_reranker(
         return cross_encoder(model, head="keep", device=device, **options), model
     except ValueError as error:
         raise ValueError(
-            f"expected a cross-encoder with a trained head of one score at {model!r}; st-xling train xpr-mixed makes "
+            f"expected a cross-encoder with a trained head of one score at {model!r}; st-xling train filter makes "
             f"one ({error})"
         ) from error
+
+
+def rescore_threshold(model: Any, threshold: float | None) -> float | None:
+    """Return the threshold of a cross-encoder: the given one, or that of a filter; ``None``: every score is kept.
+
+    Args:
+        model: Name of the cross-encoder, or the model.
+        threshold: The user's.
+
+    Raises:
+        ValueError: If the file that has a filter's threshold is broken.
+    """
+    if threshold is not None:
+        return threshold
+    from st_xling.models.pair_filter import load_pair_filter
+
+    pair_filter = load_pair_filter(model)
+    if pair_filter is None:
+        return None
+    logger.info(
+        "re-scoring threshold %.4f of %s: precision %.3f, recall %.3f on its held-out pairs, half of them translations",
+        pair_filter.threshold,
+        name_of(model) or model,
+        pair_filter.precision,
+        pair_filter.recall,
+    )
+    return pair_filter.threshold
+
+
+class PairRescorer:
+    """Scores pairs again with a cross-encoder, block by block, and counts those below its threshold.
+
+    Args:
+        model: The cross-encoder.
+        name: Name by which it was loaded.
+        threshold: Lowest score, after the model's activation, of the kept pairs; ``None``: that of a filter, if the
+            model is one.
+
+    Attributes:
+        model: Name of the model, for signatures.
+        threshold: The threshold; ``None``: every score is kept.
+        rejected: Number of rejected pairs: ``rescore`` for those below the threshold, ``too_long`` for those whose
+            source, which is never cut, leaves the model no room for a target.
+    """
+
+    def __init__(self, model: CrossEncoder, name: str | None, threshold: float | None) -> None:
+        from st_xling.models.pair_scorer import PairScorer
+
+        self.model = str(model_identity(model, name))
+        self.threshold = rescore_threshold(name or model, threshold)
+        self.rejected = Counter[str]()
+        self._scorer = PairScorer(model, long_queries="lowest")
+
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> tuple[np.ndarray, list[str | None]]:
+        """Score pairs, source first.
+
+        Returns:
+            Scores after the activation, float64, *shape* ``(pairs,)``; and the reason why each is rejected, ``None``
+            for those that are kept.
+        """
+        if not pairs:
+            return np.empty(0), []
+        logits = self._scorer.score(pairs, raw=True)
+        scores = self._scorer.activate(logits).astype(np.float64)
+        reasons: list[str | None] = []
+        for logit, score in zip(logits.tolist(), scores.tolist()):
+            reason = None
+            if not np.isfinite(logit):
+                reason = "too_long"
+            elif self.threshold is not None and score < self.threshold:
+                reason = "rescore"
+            reasons.append(reason)
+        self.rejected.update(reason for reason in reasons if reason is not None)
+        return scores, reasons
 
 
 class RescoredPairs(NamedTuple):

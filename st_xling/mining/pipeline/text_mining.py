@@ -41,6 +41,7 @@ from st_xling.mining.mined_pairs import MinedPairs, best_pairs
 from st_xling.mining.options import EncodingOptions, FirstStageOptions, SearchOptions
 from st_xling.mining.pipeline.first_stage import FirstStage, FirstStageReport, Selection, static_encoders
 from st_xling.mining.pipeline.rescore import load_reranker, rescore_pairs
+from st_xling.mining.pipeline.rescore import rescore_threshold as resolve_rescoring
 from st_xling.mining.pipeline.work import (
     REJECTS,
     Report,
@@ -233,7 +234,8 @@ def mine_texts(
         rescore: A cross-encoder of one label, or the Hub id or folder of one, that scores the mined pairs again, source
             before target, and sorts them by this score.
         rescore_threshold: Minimum score of the cross-encoder, after its activation; other pairs are rejected with the
-            reason ``rescore``.
+            reason ``rescore``. By default the threshold that a filter was saved with (``st-xling train filter``), and
+            none of another cross-encoder.
         filters: Enabled filters; all by default.
         rejects: File for the pairs that filters and the cross-encoder reject, as JSON lines; or a binary stream.
         format: Format of the pairs: ``"tsv"``, ``"jsonl"``, or ``"tmx"``, whose languages are those of ``filters``, of
@@ -274,7 +276,10 @@ def mine_texts(
         written_languages: SideLanguages = named_languages
         if format == "tmx":
             written_languages = named_or_found(named_languages, [source, target], texts.sentences)
-        reranker = None if rescore is None else load_reranker(rescore, encoding.device)
+        reranker = None
+        if rescore is not None:
+            reranker = load_reranker(rescore, encoding.device)
+            rescore_threshold = resolve_rescoring(reranker[1] or reranker[0], rescore_threshold)
         encoder = text_encoder(model, encoding)
         providers, encoders = vectors_from(
             encoder,

@@ -37,6 +37,7 @@ from st_xling.utils.text import DOCUMENT_COLUMNS, SCORED_COLUMNS, THRESHOLD, unp
 
 if TYPE_CHECKING:  # it loads sentence-transformers, which is slow to import
     from st_xling.mining.encoding import Encoder
+    from st_xling.mining.pipeline.rescore import PairRescorer
 
 #: Name of the rejects in a work folder.
 REJECTS = "rejects.jsonl"
@@ -431,6 +432,7 @@ def write_checked(
     filters: PairFilters,
     write: WritePair,
     log: IO[bytes],
+    rescorer: PairRescorer | None = None,
 ) -> int:
     """Write the pairs that pass the filters, and the rejected ones to a log; returns the number of written pairs.
 
@@ -441,6 +443,7 @@ def write_checked(
         filters: The filters.
         write: Function of :func:`pair_writer`.
         log: Stream for the rejected pairs, as JSON lines.
+        rescorer: Scores the pairs that pass again, and rejects others; their scores are then margins.
     """
     source_ids, target_ids = ids
     sources, targets = texts
@@ -451,7 +454,21 @@ def write_checked(
     allowed = np.ones(len(scores), dtype=bool)
     scored = np.flatnonzero(np.isfinite(scores))
     allowed[scored] = filters.allowed(MinedPairs(scores[scored], scored, scored), sources, targets, on_reject)
-    for row in np.flatnonzero(allowed).tolist():
+    rows = np.flatnonzero(allowed).tolist()
+    if rescorer is None:
+        for row in rows:
+            ids_of_row = (source_ids[row], target_ids[row])
+            write(WrittenPair(float(scores[row]), ids_of_row, (sources[row], targets[row])))
+        return len(rows)
+    kept = 0
+    new_scores, reasons = rescorer.scores([(sources[row], targets[row]) for row in rows])
+    for row, score, reason in zip(rows, new_scores.tolist(), reasons):
         ids_of_row = (source_ids[row], target_ids[row])
-        write(WrittenPair(float(scores[row]), ids_of_row, (sources[row], targets[row])))
-    return int(allowed.sum())
+        margin = float(scores[row])
+        if reason is None:
+            kept += 1
+            write(WrittenPair(score, ids_of_row, (sources[row], targets[row]), margin))
+        else:
+            value = None if reason == "too_long" else score
+            on_reject(RejectedPair(reason, value, margin, row, row, sources[row], targets[row]))
+    return kept

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from st_xling.data.phrasebook import mining_phrases
-from st_xling.mining import SearchOptions, mine_texts
+from st_xling.mining import SearchOptions, mine_texts, score_texts
 from st_xling.mining.pipeline import rescore as module
 from st_xling.models.cross_encoders import tiny_cross_encoder
+from st_xling.models.pair_filter import PairFilter
 from st_xling.models.pair_scorer import PairScorer
 from tests.mining.pipeline.test_text_mining import OFF, read_cells, write
 
@@ -126,3 +127,47 @@ def test_a_source_that_fills_the_model_is_left_out_and_counted(model, reranker, 
     report = mine_texts(*files, tmp_path / "pairs", model=model, search=every_source, filters=OFF, rescore=reranker)
     assert report.rejected == {"too_long": 1}
     assert long not in {row[3] for row in read_cells(tmp_path / "pairs", "margin")}
+
+
+def test_a_filter_brings_its_threshold(model, reranker, files, tmp_path, caplog):
+    """Of a filter that `train filter` saved, in its folder: users had to know the number; 0 keeps all pairs."""
+    folder = tmp_path / "filter"
+    reranker.save_pretrained(str(folder))
+    plain = mine_texts(*files, tmp_path / "all", model=model, filters=OFF, rescore=str(folder))
+    assert "rescore_threshold" not in plain.signature
+    middle = sorted(float(row[0]) for row in read_cells(tmp_path / "all", "margin"))[plain.pairs // 2]
+    facts = PairFilter(threshold=middle, precision=0.9, recall=0.8, f1=0.85, scale=1.0, offset=0.0, pairs=400)
+    (folder / "results.json").write_text(json.dumps({"training": {"filter": facts.as_dict()}}), encoding="utf-8")
+
+    report = mine_texts(*files, tmp_path / "some", model=model, filters=OFF, rescore=str(folder))
+    assert 0 < report.pairs == plain.pairs - report.rejected["rescore"] < plain.pairs
+    assert f"|rescore_threshold:{middle:g}|" in report.signature
+    whole = mine_texts(*files, tmp_path / "whole", model=model, filters=OFF, rescore=str(folder), rescore_threshold=0)
+    assert whole.pairs == plain.pairs
+
+
+def test_scored_pairs_are_rescored_and_rejected(model, reranker, tmp_path):
+    """Of a corpus: the cross-encoder's score and the margin of each kept pair, in their order, and why others went."""
+    corpus = tmp_path / "pairs.tsv"
+    corpus.write_text("".join(f"{s}\t{t}\n" for s, t in zip(TEXTS.source, TEXTS.target)), encoding="utf-8")
+    options = {"model": model, "search": SearchOptions(k=2)}
+    plain = score_texts(corpus, tmp_path / "plain", **options)
+    margins = {row[1]: row[0] for row in read_cells(tmp_path / "plain")}
+    report = score_texts(corpus, tmp_path / "again", rescore=reranker, **options)
+    rows = read_cells(tmp_path / "again", "margin")
+    scores = [float(row[0]) for row in rows]
+    assert np.allclose(scores, reranker.predict([tuple(row[3:5]) for row in rows]), atol=1e-6)
+    assert {row[1]: row[5] for row in rows} == margins and report.kept == plain.kept == len(TEXTS.source)
+
+    middle = sorted(scores)[len(scores) // 2]
+    report = score_texts(
+        corpus, tmp_path / "some", rescore=reranker, rescore_threshold=middle, rejects=tmp_path / "rejects", **options
+    )
+    assert [row[1] for row in read_cells(tmp_path / "some", "margin")] == [
+        row[1] for row, score in zip(rows, scores) if score >= middle
+    ]
+    removed = read_records(tmp_path / "rejects")
+    assert {row["reason"] for row in removed} == {"rescore"} and all(row["value"] < middle for row in removed)
+    assert report.rejected == {"rescore": len(removed)} and report.kept + len(removed) == report.pairs
+    with pytest.raises(ValueError, match="rescore_threshold needs rescore"):
+        score_texts(corpus, tmp_path / "none", rescore_threshold=0.5, **options)
