@@ -156,7 +156,7 @@ def card_metadata(facts: CardFacts) -> tuple[CardData, dict[str, str]]:
         tags.append(f"dataset_size:{sum(rows)}")
     st_data.add_tags(tags)
     st_data.set_losses(_losses(facts.recipe))
-    if "strategy" in facts.recipe:
+    if "strategy" in facts.recipe and not facts.is_filter:
         st_data.citations["XPI and XPR"] = bibtex("chen2020crosslingual")
 
     results: list[EvalResult] = []

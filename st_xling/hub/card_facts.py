@@ -14,6 +14,7 @@ from huggingface_hub.utils import validate_repo_id
 from st_xling.data.spec import split_spec
 from st_xling.evaluation.results import RESULTS_FILE, read_saved_results
 from st_xling.mining.thresholds import load_published_thresholds
+from st_xling.models.pair_filter import load_pair_filter
 from st_xling.models.sidecar import saved_card_metadata
 from st_xling.utils.built_sizes import BUILT_MODELS
 from st_xling.utils.io import check_shape, read_json_object
@@ -164,6 +165,8 @@ class CardFacts:
         adapters: True if the weights are adapters on a base model (``train --lora-keep``), so that PEFT is needed.
         is_retriever: True if queries and passages are embedded differently.
         compares_sentences: True if it is a cross-encoder of pairs of sentences, rather than of query and passage.
+        is_filter: True if it is a filter of translations.
+        pair_filter: Calibration and threshold of a filter; ``None``: it was not calibrated.
         dimension: Dimension of the embeddings; ``None`` for a cross-encoder.
         max_tokens: Length that texts are cut to; ``None`` without a limit.
         tasks: Tasks of ``encode``, one for each language with its own mean for centering; without the default one.
@@ -213,7 +216,10 @@ class CardFacts:
             self.kind = "cross-encoder"
         self.adapters = (self.folder / "adapter_config.json").is_file()
         self.is_retriever = self.kind == "separate" or "retrieval" in self.recipe
-        self.compares_sentences = self.kind == "cross-encoder" and self.recipe.get("strategy") == "xpi"
+        self.pair_filter = load_pair_filter(self.folder) if self.kind == "cross-encoder" else None
+        strategy = self.recipe.get("strategy")
+        self.is_filter = self.kind == "cross-encoder" and strategy == "filter"
+        self.compares_sentences = self.is_filter or (self.kind == "cross-encoder" and strategy == "xpi")
         self.dimension = None if self.kind == "cross-encoder" else _dimension(self.folder)
         self.max_tokens = _max_tokens(self.folder)
         self.tasks = _language_tasks(self.folder)
@@ -275,6 +281,8 @@ class CardFacts:
         return [code for code in distinct if code != "en"] + [code for code in distinct if code == "en"]
 
     def _describe_kind(self) -> str:
+        if self.is_filter:
+            return "filter of translations (cross-encoder)"
         if self.compares_sentences:
             return "cross-lingual paraphrase identifier (cross-encoder)"
         if self.is_retriever and self.kind == "encoder":
