@@ -29,7 +29,7 @@ from st_xling.models.view import EncoderLoadingOptions, model_options
 from st_xling.models.vocabulary import Vocabulary
 from st_xling.training.encoder import train
 from st_xling.training.new_rows import rows_recipe, train_new_rows
-from st_xling.training.recipe import load_recipe
+from st_xling.training.recipe import Recipe, load_recipe
 from st_xling.training.replay import load_kept_texts
 from st_xling.training.run_folder import RunFolder, is_complete, save_folder
 from st_xling.utils.io import read_json_object, write_json
@@ -264,8 +264,8 @@ def add_language(
             not be written to.
         TrainingInterrupted: Ctrl-C.
     """
-    rows_training = rows_recipe(how.rows_settings)
-    training = load_recipe(how.recipe, overrides=dict(how.settings))
+    recipe_of_rows = rows_recipe(how.rows_settings)
+    recipe = load_recipe(how.recipe, overrides=dict(how.settings))
     with model_folder(out, model, "add-language", overwrite=overwrite) as folder:
         pairs = read_new_language(language, data, evaluate_on, skip_bad_lines=skip_bad_lines)
         kept_texts = load_kept_texts(keep_like, skip_bad_lines=skip_bad_lines)
@@ -292,52 +292,14 @@ def add_language(
             # A tokenizer that has the characters of the language may get more pieces of those that old text lacks.
             old_texts = None if report.is_unknown else list(itertools.chain.from_iterable(kept_texts.values()))
             growth = _make_start(stages.path, encoder, pairs, how, grows=grows, old_texts=old_texts, progress=progress)
+            training = _Training(pairs, kept_texts, data, cache=cache, command=command)
             last = stages.path / "start"
             trained: dict[str, Any] = {}
-            name = f"{language}-{_other_language(pairs)}"
-            provenance = [{"option": "data", "spec": spec, "names": [name]} for spec in data]
-            tests = {f"test {code}": sides for code, sides in pairs.test.pairs.items()}
-            evaluator = TatoebaEvaluator({language: pairs.dev}, name="dev") if len(pairs.dev) else None
             if grows:
-                rows_folder = stages.path / "rows"
-                if not _is_trained(rows_folder):
-                    train_new_rows(
-                        str(last),
-                        {name: pairs.train},
-                        rows_folder,
-                        first=growth["first_id"],
-                        count=len(growth["pieces"]),
-                        recipe=rows_training,
-                        teacher=encoder,
-                        cache=cache,
-                        evaluator=evaluator,
-                        evaluation=tests,
-                        on_leak="drop",
-                        resume=True,
-                        command=command,
-                        provenance=provenance,
-                    )
-                last = rows_folder
+                last = training.train_rows(recipe_of_rows, last, stages.path / "rows", growth, teacher=encoder)
                 trained["rows"] = _training_facts(last)
             if how.trains_all(grows=grows):
-                if not kept_texts:
-                    logger.warning("no text of the old languages is replayed (--keep-like): they may be lost")
-                if not _is_trained(stages.path / "all"):
-                    train(
-                        training,
-                        {name: pairs.train},
-                        stages.path / "all",
-                        model=str(last),
-                        keep_like=kept_texts,
-                        cache=cache,
-                        evaluator=evaluator,
-                        evaluation=tests,
-                        on_leak="drop",
-                        resume=True,
-                        command=command,
-                        provenance=provenance,
-                    )
-                last = stages.path / "all"
+                last = training.train_all(recipe, last, stages.path / "all")
                 trained["all"] = _training_facts(last)
 
             specs = [ModelSpec(BEFORE, model, options), ModelSpec(AFTER, str(last))]
@@ -350,40 +312,47 @@ def add_language(
                 show_progress_bar=progress,
             )
         result = load_encoder(str(last))
-        signature = sign(
-            "add-language",
-            language=language,
-            pieces=len(growth["pieces"]),
-            trained=",".join(trained),
-            direction="both",
-            tests="swaps,holm",
-            model=model_options(encoder),
-            data=f"{pairs.test.name}@{pairs.test.sha8['pairs']}",
-        )
-        is_folder = Path(model).is_dir()
-        content: dict[str, Any] = {
-            "source": Path(model).resolve().name if is_folder else model,
-            "source_fingerprint": model_fingerprint(encoder)[:8],
-            "source_card": card_terms(model),
-            "relation": "finetune",
-            "language": language,
-            "langs": _languages(pairs),
-            "tokenization": {
-                BEFORE: report.as_dict(),
-                AFTER: diagnose_language(result, pairs).as_dict(),
-            },
-            "pieces": len(growth["pieces"]),
-            "origins": growth["origins"],
-            "stages": trained,
-            "accuracy": _accuracy_rows(comparison.content, pairs.test_code),
-            "signature": signature,
-        }
+        content = _report_content(model, encoder, pairs, growth, trained, comparison.content)
+        content["tokenization"] = {BEFORE: report.as_dict(), AFTER: diagnose_language(result, pairs).as_dict()}
         if command is not None:
             content["command"] = command
         content["version"] = __version__
-        result.model_card_data.base_model = None if is_folder else model
+        result.model_card_data.base_model = None if Path(model).is_dir() else model
         write_model(folder, result, str(last), content, complete)
         return AddedLanguage(content)
+
+
+def _report_content(
+    model: str,
+    encoder: SentenceTransformer,
+    pairs: NewLanguagePairs,
+    growth: Mapping[str, Any],
+    trained: Mapping[str, Any],
+    comparison: Mapping[str, Any],
+) -> dict[str, Any]:
+    signature = sign(
+        "add_language",
+        language=pairs.language,
+        pieces=len(growth["pieces"]),
+        trained=",".join(trained),
+        direction="both",
+        tests="swaps,holm",
+        model=model_options(encoder),
+        data=f"{pairs.test.name}@{pairs.test.sha8['pairs']}",
+    )
+    return {
+        "source": Path(model).resolve().name if Path(model).is_dir() else model,
+        "source_fingerprint": model_fingerprint(encoder)[:8],
+        "source_card": card_terms(model),
+        "relation": "finetune",
+        "language": pairs.language,
+        "langs": _languages(pairs),
+        "pieces": len(growth["pieces"]),
+        "origins": growth["origins"],
+        "stages": dict(trained),
+        "accuracy": _accuracy_rows(comparison, pairs.test_code),
+        "signature": signature,
+    }
 
 
 def _check_can_grow(
@@ -445,6 +414,82 @@ def _make_start(
     return growth
 
 
+class _Training:
+    """What the trainings of both stages have in common.
+
+    Args:
+        pairs: Pairs of the new language, and test text, which is not trained on.
+        kept_texts: Text of the old languages.
+        data: Specs that the pairs were read from.
+        cache: Folder of vectors.
+        command: The command line.
+    """
+
+    def __init__(
+        self,
+        pairs: NewLanguagePairs,
+        kept_texts: Mapping[str, Sequence[str]],
+        data: Sequence[str],
+        *,
+        cache: str | Path | None,
+        command: str | None,
+    ) -> None:
+        codes = pairs.train.unique("target_language")
+        other = codes[0] if len(codes) == 1 else "others"
+        name = f"{pairs.language}-{other}"
+        self.data = {name: pairs.train}
+        self.provenance = [{"option": "data", "spec": spec, "names": [name]} for spec in data]
+        self.evaluator = TatoebaEvaluator({pairs.language: pairs.dev}, name="dev") if len(pairs.dev) else None
+        self.tests = {f"test {code}": sides for code, sides in pairs.test.pairs.items()}
+        self.kept_texts = kept_texts
+        self.cache = cache
+        self.command = command
+
+    def train_rows(
+        self, recipe: Recipe, start: Path, out: Path, growth: Mapping[str, Any], *, teacher: SentenceTransformer
+    ) -> Path:
+        """Train the rows of new pieces, unless that is done, and return the folder."""
+        if not _is_trained(out):
+            train_new_rows(
+                str(start),
+                self.data,
+                out,
+                first=growth["first_id"],
+                count=len(growth["pieces"]),
+                recipe=recipe,
+                teacher=teacher,
+                cache=self.cache,
+                evaluator=self.evaluator,
+                evaluation=self.tests,
+                on_leak="drop",
+                resume=True,
+                command=self.command,
+                provenance=self.provenance,
+            )
+        return out
+
+    def train_all(self, recipe: Recipe, start: Path, out: Path) -> Path:
+        """Train all weights next to old text, unless that is done, and return the folder."""
+        if not self.kept_texts:
+            logger.warning("no text of the old languages is replayed (--keep-like): they may be lost")
+        if not _is_trained(out):
+            train(
+                recipe,
+                self.data,
+                out,
+                model=str(start),
+                keep_like=self.kept_texts,
+                cache=self.cache,
+                evaluator=self.evaluator,
+                evaluation=self.tests,
+                on_leak="drop",
+                resume=True,
+                command=self.command,
+                provenance=self.provenance,
+            )
+        return out
+
+
 def _is_trained(folder: Path) -> bool:
     run = folder / "training" / "run.json"
     return run.is_file() and RunFolder(folder).is_finished
@@ -454,11 +499,6 @@ def _training_facts(folder: Path) -> dict[str, Any]:
     """Return the figures of a run that is finished."""
     facts: dict[str, Any] = read_json_object(folder / "results.json").get("training") or {}
     return {name: facts[name] for name in ("seconds", "steps", "best_dev") if name in facts}
-
-
-def _other_language(pairs: NewLanguagePairs) -> str:
-    codes = pairs.train.unique("target_language")
-    return codes[0] if len(codes) == 1 else "others"
 
 
 def _languages(pairs: NewLanguagePairs) -> list[str]:
