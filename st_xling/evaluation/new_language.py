@@ -22,7 +22,7 @@ from st_xling.evaluation.compare.run import ModelSpec
 from st_xling.evaluation.compare.statistics import MEAN
 from st_xling.evaluation.tatoeba import TatoebaEvaluator
 from st_xling.models import load_encoder
-from st_xling.models.grow import GROWING, grow_vocabulary
+from st_xling.models.grow import check_can_grow, grow_vocabulary
 from st_xling.models.sidecar import card_terms, model_fingerprint, model_folder, write_model
 from st_xling.models.tokenization import MOST_TEXTS, TokenizationReport, compare_tokenization
 from st_xling.models.view import EncoderLoadingOptions, model_options
@@ -363,12 +363,7 @@ def _check_can_grow(
             f"{report.reason} Which pieces may be added depends on what the old languages use: got no text of them; "
             "give some (--keep-like), or train without new pieces (--pieces 0)."
         )
-    kind = Vocabulary(encoder.tokenizer).kind
-    if kind not in GROWING:
-        raise ValueError(
-            f"{report.reason} But a tokenizer of type {kind} cannot be grown: take an encoder with one of type "
-            f"{' or '.join(GROWING)}, or train without new pieces (--pieces 0)."
-        )
+    check_can_grow(Vocabulary(encoder.tokenizer))
 
 
 @contextmanager

@@ -7,15 +7,17 @@ embeddings:
 * **Unigram** takes the best-scored pieces that spell a word. A new piece spells no word without a new character; and
   new scores are at least the lowest old one, which the price of an unknown character depends on.
 * **WordPiece** takes the longest piece that fits. None of the new ones fits where there is no new character.
+* **BPE** applies merges in their order. New ones stand behind the old ones, and one of the two parts of each has a new
+  character, so that none applies to other text.
 
-**BPE** applies merges in their order, and mostly reads every script by its bytes: new merges could change how old text
-is cut. It is refused.
+Tokenizers that read bytes as letters (GPT-2, Qwen) have no new characters: they are refused.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import re
 import string
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,6 +35,7 @@ from st_xling.models.vocabulary import (
     copy_sharing_weights,
     count_tokens,
     first_transformer,
+    processors,
     rebuild_tokenizer,
     replace_rows,
     token_ids,
@@ -41,9 +44,6 @@ from st_xling.utils.terminal import progress_bar
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
-
-#: Model types that can be grown.
-GROWING = ("Unigram", "WordPiece")
 
 _UNKNOWN = "<unk>"
 
@@ -79,8 +79,8 @@ def grow_vocabulary(
     """Add the pieces of a new language to an encoder's vocabulary; old text keeps its tokens and embeddings.
 
     Args:
-        model: A ``SentenceTransformer`` on one transformer with a fast tokenizer of Unigram or WordPiece. It stays as
-            it is.
+        model: A ``SentenceTransformer`` on one transformer with a fast tokenizer that does not read bytes as letters.
+            It stays as it is.
         texts: Text of the new language.
         translations: Their translations into a language that the encoder reads, row-aligned: pieces that were unknown
             start from the rows of what they are translated by.
@@ -109,11 +109,7 @@ def grow_vocabulary(
     first = first_transformer(model)
     tokenizer: Any = first.tokenizer
     vocabulary = Vocabulary(tokenizer)
-    if vocabulary.kind not in GROWING:
-        raise ValueError(
-            f"a tokenizer of type {' or '.join(GROWING)} can be grown: got {vocabulary.kind}, whose merges apply in "
-            "their order, so that new ones would change how old text is cut. Train without new pieces."
-        )
+    check_can_grow(vocabulary)
     table = first.auto_model.get_input_embeddings().weight.detach()
     check_ids(tokenizer, len(table), vocabulary.pieces)
 
@@ -132,26 +128,21 @@ def grow_vocabulary(
         raise ValueError(
             f"pieces must be more than the {len(new_characters):,} new characters of the text: got {pieces:,}."
         )
-    learned = _learn_pieces(vocabulary, words, pieces, old_characters)
-    if not learned:
+    learned = _learn_pieces(vocabulary, words, pieces, old_characters, min_count=min_count)
+    if not learned.scores:
         raise ValueError(
             f"nothing to add: the tokenizer has the {pieces:,} pieces of this text already; learn more pieces."
         )
 
-    # Pieces that other new ones make rare are dropped.
     first_id = max(vocabulary.pieces) + 1
-    all_learned = _add_pieces(tokenizer, vocabulary, learned, len(table))
-    counts = count_tokens(all_learned, texts, progress=progress)[first_id:]
-    prefix = vocabulary.model.get("continuing_subword_prefix") or ""
-    kept = {
-        piece: score
-        for (piece, score), count in zip(learned.items(), counts)
-        if count >= min_count or len(piece.removeprefix(prefix)) == 1
-    }
-    grown_tokenizer = _add_pieces(tokenizer, vocabulary, kept, len(table))
+    grown_tokenizer = _add_pieces(tokenizer, vocabulary, learned, len(table))
+    if not learned.merges:  # a piece that is made by merges may be part of another
+        counts = count_tokens(grown_tokenizer, texts, progress=progress)[first_id:]
+        learned = _drop_rare(vocabulary, learned, counts.tolist(), min_count)
+        grown_tokenizer = _add_pieces(tokenizer, vocabulary, learned, len(table))
 
-    new_ids = range(first_id, first_id + len(kept))
-    parts = _old_parts(vocabulary, tokenizer, dict(zip(new_ids, kept)))
+    new_ids = range(first_id, first_id + len(learned.scores))
+    parts = _old_parts(vocabulary, tokenizer, dict(zip(new_ids, learned.scores)))
     weights = {}
     if translations is not None:
         sources = [
@@ -160,12 +151,42 @@ def grow_vocabulary(
         weights = translation_weights(sources, token_ids(tokenizer, list(translations)))
     new_rows = start_rows(table[: len(vocabulary.ids)], new_ids, parts, weights)
 
-    ids = _moved_ids(vocabulary, len(kept), len(table))
+    ids = _moved_ids(vocabulary, len(learned.scores), len(table))
     moved = [old for old in ids if old >= first_id]
     grown = copy_sharing_weights(model, grown_tokenizer)
     transformer: Any = grown[0]
     replace_rows(transformer.auto_model, torch.cat([table[:first_id], new_rows.rows, table[moved]]), ids)
-    return Growth(grown, [*kept], first_id, new_rows.origins)
+    return Growth(grown, [*learned.scores], first_id, new_rows.origins)
+
+
+def check_can_grow(vocabulary: Vocabulary) -> None:
+    """Raise ``ValueError`` for a tokenizer to which no pieces can be added."""
+    content = vocabulary.content
+    steps = [*processors(content["pre_tokenizer"]), *processors(content["normalizer"])]
+    if any(step["type"] == "ByteLevel" for step in steps):
+        raise ValueError(
+            "the tokenizer reads every script by its bytes, so that no character is new to it: it cannot be grown. "
+            "Train without new pieces."
+        )
+    marks = [vocabulary.model.get(name) for name in ("continuing_subword_prefix", "end_of_word_suffix")]
+    if vocabulary.kind == "BPE" and any(marks):
+        raise ValueError(
+            f"BPE can be grown if its pieces have no marks inside words or at their ends: got {marks}. Train without "
+            "new pieces."
+        )
+
+
+@dataclass(frozen=True)
+class _Learned:
+    """New pieces.
+
+    Attributes:
+        scores: Piece → score, which only Unigram has, in the order of the ids.
+        merges: Two parts of each piece that BPE makes, in order.
+    """
+
+    scores: Mapping[str, float]
+    merges: Sequence[tuple[str, str]] = ()
 
 
 def _characters_of_pieces(vocabulary: Vocabulary) -> set[str]:
@@ -198,14 +219,19 @@ def _words_with_new_characters(
     return words
 
 
-def _learn_pieces(vocabulary: Vocabulary, words: Counter[str], size: int, old_characters: set[str]) -> dict[str, float]:
-    """Learn pieces with a new character from words: piece → score, which only Unigram has."""
+def _learn_pieces(
+    vocabulary: Vocabulary, words: Counter[str], size: int, old_characters: set[str], *, min_count: int
+) -> _Learned:
+    """Learn pieces with a new character from words."""
     # In order, since the trainers' results depend on it.
     ordered = itertools.chain.from_iterable(itertools.repeat(word, count) for word, count in sorted(words.items()))
+    known = {*vocabulary.pieces.values(), *vocabulary.ids}
+    new_characters = sorted(set().union(*words) - old_characters)
+    if vocabulary.kind == "BPE":
+        return _learn_merges(ordered, size, known, new_characters, min_count=min_count)
     if vocabulary.kind == "Unigram":
         lowest = min(score for _, score in vocabulary.model["vocab"])
-        scores = _learn_unigram(ordered, size)
-        learned = {piece: max(score, lowest) for piece, score in scores.items()}
+        learned = {piece: max(score, lowest) for piece, score in _learn_unigram(ordered, size).items()}
     else:
         prefix = vocabulary.model.get("continuing_subword_prefix") or ""
         trained = Tokenizer(models.WordPiece(unk_token=_UNKNOWN))
@@ -213,15 +239,43 @@ def _learn_pieces(vocabulary: Vocabulary, words: Counter[str], size: int, old_ch
             vocab_size=size, show_progress=False, continuing_subword_prefix=prefix or None
         )
         trained.train_from_iterator(ordered, trainer)
-        new_characters = sorted(set().union(*words) - old_characters)
         # A character may stand at the beginning of a word, and within it.
         spellings = [form + character for character in new_characters for form in ("", prefix)]
         by_id = sorted(trained.get_vocab().items(), key=lambda entry: entry[1])
         learned = dict.fromkeys([*spellings, *(piece for piece, _ in by_id)], 0.0)
-    known = {*vocabulary.pieces.values(), *vocabulary.ids}
-    return {
-        piece: score for piece, score in learned.items() if piece not in known and not old_characters.issuperset(piece)
-    }
+    scores: dict[str, float] = {}
+    for piece, score in learned.items():
+        if piece not in known and not old_characters.issuperset(piece):
+            scores[piece] = score
+    return _Learned(scores)
+
+
+def _learn_merges(
+    words: Iterable[str], size: int, known: set[str], new_characters: Sequence[str], *, min_count: int
+) -> _Learned:
+    """Learn the merges of BPE of which a part has a new character, and both parts are pieces."""
+    trained = Tokenizer(models.BPE())
+    trainer = trainers.BpeTrainer(vocab_size=size, min_frequency=min_count, show_progress=False)
+    trained.train_from_iterator(words, trainer)
+    pieces = dict.fromkeys((character for character in new_characters if character not in known), 0.0)
+    merges: list[tuple[str, str]] = []
+    for first, second in json.loads(trained.to_str())["model"]["merges"]:
+        result = first + second
+        has_parts = all(part in known or part in pieces for part in (first, second))
+        if has_parts and result not in known and not set(new_characters).isdisjoint(result):
+            pieces[result] = 0.0
+            merges.append((first, second))
+    return _Learned(pieces, merges)
+
+
+def _drop_rare(vocabulary: Vocabulary, learned: _Learned, counts: Sequence[int], min_count: int) -> _Learned:
+    """Drop pieces that other new ones have made rare, unless they are one character."""
+    prefix = vocabulary.model.get("continuing_subword_prefix") or ""
+    kept: dict[str, float] = {}
+    for (piece, score), count in zip(learned.scores.items(), counts):
+        if count >= min_count or len(piece.removeprefix(prefix)) == 1:
+            kept[piece] = score
+    return _Learned(kept)
 
 
 def _learn_unigram(words: Iterable[str], size: int) -> dict[str, float]:
@@ -240,16 +294,19 @@ def _learn_unigram(words: Iterable[str], size: int) -> dict[str, float]:
 
 
 def _add_pieces(
-    tokenizer: PreTrainedTokenizerFast, vocabulary: Vocabulary, pieces: Mapping[str, float], rows: int
+    tokenizer: PreTrainedTokenizerFast, vocabulary: Vocabulary, learned: _Learned, rows: int
 ) -> PreTrainedTokenizerFast:
-    """A new tokenizer with ``pieces`` behind the old ones."""
+    """A new tokenizer with the new pieces behind the old ones."""
     model = dict(vocabulary.model)
     if vocabulary.kind == "Unigram":
-        model["vocab"] = [*model["vocab"], *([piece, score] for piece, score in pieces.items())]
+        model["vocab"] = [*model["vocab"], *([piece, score] for piece, score in learned.scores.items())]
     else:
         first_id = max(vocabulary.pieces) + 1
-        model["vocab"] = {**model["vocab"], **{piece: first_id + number for number, piece in enumerate(pieces)}}
-    return rebuild_tokenizer(tokenizer, vocabulary, model, _moved_ids(vocabulary, len(pieces), rows))
+        new_ids = {piece: first_id + number for number, piece in enumerate(learned.scores)}
+        model["vocab"] = {**model["vocab"], **new_ids}
+    if learned.merges:
+        model["merges"] = [*model["merges"], *map(list, learned.merges)]
+    return rebuild_tokenizer(tokenizer, vocabulary, model, _moved_ids(vocabulary, len(learned.scores), rows))
 
 
 def _moved_ids(vocabulary: Vocabulary, new_pieces: int, rows: int) -> dict[int, int]:
@@ -270,6 +327,8 @@ def _old_parts(
     for new_id, piece in pieces.items():
         spelled = tokenizer.backend_tokenizer.model.tokenize(piece.removeprefix(prefix))
         ids = [token.id for token in spelled]
-        if ids and vocabulary.unknown_id not in ids:
+        # The bytes of a letter say nothing of it.
+        is_bytes = any(re.fullmatch(r"<0x[0-9A-F]{2}>", token.value) for token in spelled)
+        if ids and vocabulary.unknown_id not in ids and not is_bytes:
             parts[new_id] = ids
     return parts
