@@ -327,7 +327,7 @@ def retrieval(
     measures: list[str] | None = listed("--measures LIST...", "Such as MAP,nDCG@10 (default: MRR@100,Recall@100)."),
     split: str | None = query_option("--split", "Split of queries and qrels (default: test)."),
     query_languages: list[str] | None = QUERY_LANGUAGES,
-    runs: Path | None = option("--runs DIR", "Also write rankings into this folder, as TREC runs."),
+    runs: Path | None = option("--runs DIR", "Also write rankings and judgments into this folder, as TREC has them."),
     skip_bad_lines: bool = flag("--skip-bad-lines", "Skip faulty lines and unknown passages, with a warning."),
     passage_prompt: str | None = model_opts.PASSAGE_PROMPT,
 ) -> None:
@@ -401,14 +401,15 @@ def _summarize_set(retrieval_set: RetrievalSet) -> str:
 
 
 def _write_runs(folder: Path, evaluator: RetrievalEvaluator, reports: dict[str, RetrievalReport]) -> None:
-    """Write a run for each system and label."""
-    from st_xling.evaluation.retrieval import write_run
+    """Write a run for each system and label, and the judgments of each label."""
+    from st_xling.evaluation.retrieval import write_judgments, write_run
 
-    for system, report in reports.items():
-        for pool in evaluator.pools:
-            for label in dict.fromkeys(query.label for query in pool.queries):
-                query_ids = [query.id for query in pool.queries if query.label == label]
-                ranked = {query_id: report.rankings[pool.name][query_id] for query_id in query_ids}
+    for pool in evaluator.pools:
+        for label in dict.fromkeys(query.label for query in pool.queries):
+            queries = [query for query in pool.queries if query.label == label]
+            write_judgments(folder / f"{label}.qrels", queries, pool.passage_ids)
+            for system, report in reports.items():
+                ranked = {query.id: report.rankings[pool.name][query.id] for query in queries}
                 if without_hits := sum(not hits for hits in ranked.values()):
                     # Here they count as 0; trec_eval and most of its relatives take means over the queries of a run.
                     print(

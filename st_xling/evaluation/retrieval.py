@@ -386,6 +386,26 @@ def write_run(path: str | Path, rankings: Rankings, *, tag: str) -> None:
     write_atomic(path, "".join(lines).encode("utf-8"))
 
 
+def write_judgments(path: str | Path, queries: Iterable[PoolQuery], passage_ids: Sequence[str]) -> None:
+    """Write TREC judgments, ``query 0 passage grade`` lines, with the ids of :func:`write_run`.
+
+    In a mixed pool these are not those of the data, and XQuAD-R and the phrasebook have no file of judgments.
+
+    Args:
+        path: File to write, in a folder that is created if it is missing.
+        queries: Queries of a label.
+        passage_ids: Ids of all passages of the pool.
+    """
+    lines = []
+    for query in queries:
+        # Grades of 0 are not kept; a query that has no others counts as 0 only if it has a line.
+        grades = query.relevant or {passage_ids[0]: 0}
+        lines += [f"{query.id.partition(':')[2]} 0 {name} {grade}\n" for name, grade in grades.items()]
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, "".join(lines).encode("utf-8"))
+
+
 def strictly_falling(scores: Sequence[float]) -> list[float]:
     """Return scores in float32, each below the one before it: equal ones by the least step that float32 has.
 

@@ -13,7 +13,14 @@ import torch
 
 from st_xling.data.retrieval import RetrievalSet, read_retrieval_set
 from st_xling.evaluation import retrieval_search
-from st_xling.evaluation.retrieval import RetrievalEvaluator, check_run_ids, language_bias, strictly_falling, write_run
+from st_xling.evaluation.retrieval import (
+    RetrievalEvaluator,
+    check_run_ids,
+    language_bias,
+    strictly_falling,
+    write_judgments,
+    write_run,
+)
 from st_xling.evaluation.retrieval_search import PoolQuery, bm25_search, dense_search, retrieval_pools, words
 from st_xling.models.normalization import Centering, apply_centering
 from st_xling.models.view import rebuilt
@@ -249,6 +256,24 @@ def test_a_run_is_measured_as_the_report(tmp_path: Path, make_model: Any) -> Non
         theirs = ir_measures.pytrec_eval.calc_aggregate([*measures.values()], judged, run)
         for name, measure in measures.items():
             assert theirs[measure] == pytest.approx(report.figures["en"][name], abs=1e-6), name
+
+
+@pytest.mark.parametrize("pool", ["separate", "mixed"])
+def test_judgments_have_the_ids_of_the_run(pool: str, sets: list[RetrievalSet], tmp_path: Path) -> None:
+    """Passages of a mixed pool are ``fi:12`` in the run: trec_eval gave 0 for it with the judgments of the data, and
+    sets without files of judgments had none."""
+    evaluator = RetrievalEvaluator(sets, pool=pool, measures=["MAP", "MRR@100"])
+    report = evaluator.bm25_report()
+    for entry in evaluator.pools:
+        for label in dict.fromkeys(query.label for query in entry.queries):
+            queries = [query for query in entry.queries if query.label == label]
+            write_judgments(tmp_path / "qrels", queries, entry.passage_ids)
+            write_run(tmp_path / "run", {query.id: report.rankings[entry.name][query.id] for query in queries}, tag="x")
+            judgments = list(ir_measures.read_trec_qrels(str(tmp_path / "qrels")))
+            run = list(ir_measures.read_trec_run(str(tmp_path / "run")))
+            for name, measure in (("MAP", ir_measures.AP @ 100), ("MRR@100", ir_measures.RR @ 100)):
+                theirs = ir_measures.calc_aggregate([measure], judgments, run)[measure]
+                assert theirs == pytest.approx(report.figures[label][name], abs=1e-6)
 
 
 def test_scores_of_a_run_fall_strictly() -> None:
