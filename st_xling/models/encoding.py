@@ -7,10 +7,11 @@ at a time, sorted by their tokens, and a batch has as many rows as fit into a nu
 
 from __future__ import annotations
 
+import inspect
 import logging
 import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
 from typing import Any, Literal
@@ -44,6 +45,9 @@ GPU_TOKENS = 16384
 #: Rows of a batch where tokens cannot be counted, unless the caller sets it.
 ROWS = 128
 
+# Options that change no vector: an encoder of another library may do without them.
+_DISPENSABLE = {"batch_size", "convert_to_numpy", "show_progress_bar"}
+
 
 @torch.inference_mode()
 def encode(
@@ -64,7 +68,8 @@ def encode(
 
     Args:
         model: A ``SentenceTransformer``; a subclass that overrides ``encode``, or anything else that has one, encodes
-            by that.
+            by that. It needs to take no more than a list of texts, unless a prompt, a device or normalized vectors are
+            wanted.
         texts: Texts.
         batch_size: Most rows of a batch; ``None``: as many as suit the device. Either way a batch has at most
             :data:`CPU_TOKENS` or :data:`GPU_TOKENS` tokens, or one row.
@@ -87,8 +92,10 @@ def encode(
         options: dict[str, Any] = {"prompt": prompt, "device": device, "normalize_embeddings": normalize_embeddings}
         options["show_progress_bar"] = show_progress_bar and on_terminal()
         options = {name: value for name, value in options.items() if value not in (None, False)}
+        options |= {"batch_size": batch_size or ROWS, "convert_to_numpy": True}
         method = getattr(model, _method_name(role))
-        vectors = method(texts, batch_size=batch_size or ROWS, convert_to_numpy=True, **options)
+        needless = _DISPENSABLE - _accepted_names(method, options)
+        vectors = method(texts, **{name: value for name, value in options.items() if name not in needless})
         return np.asarray(vectors, np.float32)
 
     task = None if role == "text" else role
@@ -118,6 +125,14 @@ def encode(
             vectors[rows] = embeddings.cpu().numpy()
             bar.update(len(rows))
     return vectors
+
+
+def _accepted_names(method: Any, names: Iterable[str]) -> set[str]:
+    """Return which of some keyword arguments a method takes."""
+    parameters = inspect.signature(method).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return set(names)
+    return {name for name in names if name in parameters}
 
 
 def _has_plain_encode(model: Any, role: Role) -> bool:

