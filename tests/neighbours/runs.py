@@ -31,7 +31,7 @@ MEASURES = ("MRR", "MAP", "nDCG@3", "Precision@1", "Recall@5")
 
 
 def write_beir(folder: Path) -> Path:
-    """Write a retrieval set in BEIR's layout, and its judgments as TREC has them."""
+    """Write a retrieval set in BEIR's layout."""
     data = folder / "beir"
     (data / "qrels").mkdir(parents=True)
     passages = [{"_id": name, "title": "", "text": text} for name, text in PASSAGES.items()]
@@ -41,13 +41,11 @@ def write_beir(folder: Path) -> Path:
         (data / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
     rows = ["query-id\tcorpus-id\tscore\n", *(f"{query}\t{name}\t{grade}\n" for query, name, grade in QRELS)]
     (data / "qrels" / "test.tsv").write_text("".join(rows), encoding="utf-8")
-    judgments = [f"{query} 0 {name} {grade}\n" for query, name, grade in QRELS]
-    (folder / "qrels.txt").write_text("".join(judgments), encoding="utf-8")
     return data
 
 
 def evaluate_bm25(folder: Path) -> list[float]:
-    """Evaluate BM25 on the set, and write its run ``runs/en.BM25.trec``; returns our means of the measures."""
+    """Evaluate BM25, and write ``runs/en.BM25.trec`` and ``runs/en.qrels``; returns our means of the measures."""
     data = write_beir(folder)
     figures = folder / "figures.json"
     words = ["evaluate", "retrieval", "bm25", "--data", f"en={data}", "--measures", ",".join(MEASURES), "--quiet"]
@@ -91,7 +89,7 @@ def by_pytrec_eval(run: str, qrels: str) -> Any:
 )
 def pytrec_eval_reads_run(folder: Path, tool: Environment) -> str | None:
     ours = evaluate_bm25(folder)
-    return compare(tool.call(by_pytrec_eval, folder / "runs" / "en.BM25.trec", folder / "qrels.txt"), ours)
+    return compare(tool.call(by_pytrec_eval, folder / "runs" / "en.BM25.trec", folder / "runs" / "en.qrels"), ours)
 
 
 def by_ir_measures(run: str, qrels: str) -> Any:
@@ -113,7 +111,7 @@ def by_ir_measures(run: str, qrels: str) -> Any:
 )
 def ir_measures_reads_run(folder: Path, tool: Environment) -> str | None:
     ours = evaluate_bm25(folder)
-    return compare(tool.call(by_ir_measures, folder / "runs" / "en.BM25.trec", folder / "qrels.txt"), ours)
+    return compare(tool.call(by_ir_measures, folder / "runs" / "en.BM25.trec", folder / "runs" / "en.qrels"), ours)
 
 
 def by_ranx(run: str, qrels: str) -> Any:
@@ -134,7 +132,7 @@ def by_ranx(run: str, qrels: str) -> Any:
 )
 def ranx_reads_run(folder: Path, tool: Environment) -> str | None:
     ours = evaluate_bm25(folder)
-    return compare(tool.call(by_ranx, folder / "runs" / "en.BM25.trec", folder / "qrels.txt"), ours)
+    return compare(tool.call(by_ranx, folder / "runs" / "en.BM25.trec", folder / "runs" / "en.qrels"), ours)
 
 
 def by_trectools(run: str, qrels: str) -> Any:
@@ -159,7 +157,7 @@ def by_trectools(run: str, qrels: str) -> Any:
 )
 def trectools_reads_run(folder: Path, tool: Environment) -> str | None:
     ours = evaluate_bm25(folder)
-    return compare(tool.call(by_trectools, folder / "runs" / "en.BM25.trec", folder / "qrels.txt"), ours)
+    return compare(tool.call(by_trectools, folder / "runs" / "en.BM25.trec", folder / "runs" / "en.qrels"), ours)
 
 
 @meeting(

@@ -18,6 +18,7 @@ GROUPS = {
     "runs": "Rankings, judgments and retrieval sets",
     "vectors": "Embeddings",
     "tables": "Data sets and cards",
+    "encoders": "Encoders",
 }
 
 

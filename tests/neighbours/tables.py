@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -14,10 +14,11 @@ from tests.neighbours.environment import Environment
 from tests.neighbours.meeting import difference, meeting
 from tests.neighbours.translation_memories import score_to
 
-#: Sentences that table readers take for something else: an opening quotation mark, missing values, numbers, dates,
+#: Sentences that table readers take for something else: an opening quotation mark, two, missing values, numbers, dates,
 #: truth values, a tab, a backslash.
 PAIRS = [
     ('"Komm, sagte er.', '"Come, he said.'),
+    ('"Komm."', '"Come."'),
     ("Na", "NA"),
     ("null", "None"),
     ("007", "1e5"),
@@ -29,11 +30,13 @@ PAIRS = [
 ]
 
 
-def compare(folder: Path, tool: Environment, ending: str, read: Callable[[str], Any]) -> str | None:
+def compare(
+    folder: Path, tool: Environment, ending: str, read: Callable[[str], Any], pairs: Sequence[tuple[str, str]] = PAIRS
+) -> str | None:
     """Compare the pairs that a tool reads from a scored file of ours with those in it; in TSV they are escaped."""
-    path = score_to(folder, PAIRS, ending)
-    pairs = PAIRS if ending != "tsv" else [tuple(tsv_line(pair).split("\t")) for pair in PAIRS]
-    return difference(tool.call(read, path), pairs)
+    path = score_to(folder, pairs, ending)
+    cells = pairs if ending != "tsv" else [tsv_line(pair).split("\t") for pair in pairs]
+    return difference(tool.call(read, path), cells)
 
 
 def tsv_with_pandas(path: str) -> Any:
@@ -151,9 +154,11 @@ def tsv_with_duckdb(path: str) -> Any:
     tried="select from 'pairs.tsv'",
     expected="the same texts; tabs and backslashes escaped",
     users="who filters mined pairs with SQL",
+    remedy="read_csv('pairs.tsv', delim='\\t', header=true, quote='', all_varchar=true); or JSON lines",
 )
 def duckdb_reads_tsv(folder: Path, tool: Environment) -> str | None:
-    return compare(folder, tool, "tsv", tsv_with_duckdb)
+    # With the first pair, DuckDB would find out that quotation marks are text.
+    return compare(folder, tool, "tsv", tsv_with_duckdb, PAIRS[1:])
 
 
 def jsonl_with_duckdb(path: str) -> Any:
