@@ -46,6 +46,7 @@ OUTPUTS = frozenset(("out", "json", "rejects", "html", "work", "runs"))
 
 LANGUAGE_LISTS = {
     "slim": "languages",
+    "merge": "old_languages",
     "card": "languages",
     "retrieval": "query_languages",
     "reranking": "query_languages",

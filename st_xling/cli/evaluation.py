@@ -428,7 +428,7 @@ def compare(
     ),
     data: list[str] | None = option("--data SPEC", "In a form below (default: the phrasebook's text) (repeatable)."),
     languages: list[str] | None = TEST_LANGUAGES,
-    tasks: list[str] | None = listed("--tasks", "tatoeba,xsim,xsim++,mining,pool,speed,size (default: all)."),
+    tasks: list[str] | None = listed("--tasks", "tatoeba,xsim,xsim++,mining,pool,retrieval,speed,size (default: all)."),
     out: str | None = option("--out DIR", "Folder for the page compare.html and for results, to resume from."),
     samples: int | None = option("--samples", "Bootstrap samples (default: 1000)."),
     seed: int | None = opts.SEED,
@@ -437,8 +437,8 @@ def compare(
     """Compare encoders by many tasks: one page, with intervals and tested differences.
 
     Evaluates all models on the same items: Tatoeba both ways, xsim and xsim++, mining with a threshold from another
-    split, a mixed pool of passages and its language bias, speed and size. Models are ordered only where paired tests,
-    corrected for their number, allow it.
+    split, a mixed pool of passages and its language bias, retrieval from each set alone, speed and size. Models are
+    ordered only where paired tests, corrected for their number, allow it.
 
     \b
     examples:

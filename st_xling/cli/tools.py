@@ -18,7 +18,7 @@ from st_xling.cli import options as opts
 from st_xling.cli.app import EVALUATE, LOOK_UP, PUBLISH, TRAIN, Command, app, check_model, with_options
 from st_xling.cli.model_options import CENTERS, EncoderOptions
 from st_xling.cli.options import argument, flag, given, listed, option, options_of, repeatable, required, whole_numbers
-from st_xling.cli.results import new_card_writer, write_results
+from st_xling.cli.results import new_card_writer, resumable, write_results
 from st_xling.cli.rules import Given, Inapplicable
 from st_xling.utils.io import read_json_object
 from st_xling.utils.paths import shown_command
@@ -165,6 +165,68 @@ def slim(
     )
     print(report.table())
     write_results(context, {"slim": report.content})
+
+
+@app.command("merge", cls=with_options(EncoderOptions), rich_help_panel=TRAIN)
+def merge(
+    context: typer.Context,
+    start: str = argument("START", "Hub id or folder of the model before training, which is not changed."),
+    model: str = argument("MODEL", "Hub id or folder of the trained model, which is not changed."),
+    data: list[str] = required("--data SPEC", "Development text, see below (repeatable)."),
+    out: str = required("--out DIR", "Folder of the merged model."),
+    weights: list[str] | None = listed("--weights", "Shares of MODEL to try (default: 0,0.25,0.5,0.75,1)."),
+    most_lost: float | None = option("--most-lost POINTS", "Points that may be lost at most (default: 0.5)."),
+    old_languages: list[str] | None = listed("--old-languages", "Languages of --data that are kept, not learned."),
+    overwrite: bool = opts.OVERWRITE,
+) -> None:
+    """Merge a trained encoder with its start: translation gained, and little of what it could do lost.
+
+    Mixes the weights of both, START's first, at several shares of MODEL, measures each on development text, and saves
+    the mixture with the most translation among those that lose at most --most-lost points in any retrieval set, or in
+    the mean of the old languages. Writes a picture, retrieval against translation with a point for each share.
+
+    \b
+    examples:
+      st-xling train realign --model intfloat/multilingual-e5-small \\
+          --prompt 'query: ' --data de-en=pairs.tsv \\
+          --keep-like en=questions.txt --out my-realigned
+      st-xling merge intfloat/multilingual-e5-small my-realigned \\
+          --prompt 'query: ' --data de-en=new-pairs.tsv \\
+          --data de=mlqa-de --out my-merged
+      st-xling merge intfloat/multilingual-e5-small my-realigned \\
+          --prompt 'query: ' --data de-en=new-pairs.tsv \\
+          --data fr-en=more.jsonl.gz --old-languages fr --most-lost 1 \\
+          --out my-merged
+
+    --data is pairs with English, xx-en=PATH or a folder of Tatoeba's files, and passages with queries, xx=DIR or
+    xx=FILE.json, as compare takes them; phrasebook:… has both. Both models must have the same modules, vocabulary,
+    prompts, length and similarity; --prompt and --max-length set them for both. Merged is in float32; --dtype is the
+    type that the result computes and is saved in. Run the same command again to resume. Needs the extra: pip install
+    "st-xling[merge]".
+    """
+    shares: list[float] | None = None
+    if weights:
+        try:
+            shares = [float(weight) for weight in weights]
+        except ValueError as error:
+            raise ValueError(f"--weights are numbers from 0 to 1: got {','.join(weights)}.") from error
+    from st_xling.evaluation.compare import load_comparison_data, merge_models
+
+    with resumable():
+        report = merge_models(
+            start,
+            model,
+            load_comparison_data(data),
+            out,
+            **given(weights=shares, most_lost=most_lost, old_languages=old_languages),
+            overwrite=overwrite,
+            progress=True,
+            command=shown_command(context.obj.line),
+            complete=new_card_writer(out),
+            **options_of(context, EncoderOptions).given(),
+        )
+    print(report.table())
+    write_results(context, {"merge": report.content})
 
 
 @app.command("postprocess", cls=with_options(NewModelOptions, EncoderOptions), rich_help_panel=TRAIN)

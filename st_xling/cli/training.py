@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from st_xling.data.leak import Texts
     from st_xling.data.reranking.pools import CandidatePool
     from st_xling.evaluation import TatoebaEvaluator
+    from st_xling.evaluation.compare.axes import BeforeAfter
     from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.training.recipe import BaseRecipe, Recipe
     from st_xling.training.reranker import CrossEncoderRecipe
@@ -205,6 +206,14 @@ class TrainOptions:
             panel=ENCODER,
         ),
     )
+    measure: list[str] = taken_by(
+        "encoder",
+        is_option=repeatable(
+            "--measure SPEC",
+            "Measure before and after on this text: xx-en=PAIRS, Tatoeba, or passages xx=DIR (repeatable).",
+            panel=ENCODER,
+        ),
+    )
     check_leak: list[str] = repeatable(
         "--check-leak EVAL", "Also search --data for this test text (repeatable).", panel=DATA
     )
@@ -314,7 +323,7 @@ RULES = (
     Excludes("print_recipe", ("list_recipes",), "one recipe is printed, or all are listed; remove one"),
     Excludes("print_python", ("print_recipe", "list_recipes"), "one thing is printed; remove one"),
     Inapplicable(
-        ("resume", "overwrite", "check_leak", "fail_on_leak", "drop_leaks", "mono", "keep_like", "stream"),
+        ("resume", "overwrite", "check_leak", "fail_on_leak", "drop_leaks", "mono", "keep_like", "measure", "stream"),
         _prints_python,
     ),
     Inapplicable(
@@ -364,7 +373,8 @@ def train(
     \b
     recipes:
       encoders        tr, labse, dap, dap-released, tr-tlm, amber, semacl,
-                      langcl, semacl-langcl, mexma, distill, static
+                      langcl, semacl-langcl, mexma, distill, static,
+                      realign
                       from parallel text
       adapters        sf
                       from parallel text
@@ -613,7 +623,15 @@ def _common_arguments(
     from st_xling.training.sentence_vectors import check_cache
 
     assert options.model is not None and options.out is not None
-    inputs = [options.data, options.dev, options.check_leak, options.parallel, options.mono, options.keep_like]
+    inputs = [
+        options.data,
+        options.dev,
+        options.check_leak,
+        options.parallel,
+        options.mono,
+        options.keep_like,
+        options.measure,
+    ]
     folder = RunFolder(
         options.out, start=options.model, inputs=inputs, resume=options.resume, overwrite=options.overwrite
     )
@@ -651,6 +669,7 @@ class EncoderInputs:
         keep_like: Name of a prompt → texts on which the model shall stay as it was.
         evaluator: Evaluates the model on the development data, if there are any.
         provenance: Where the text came from.
+        before_after: Measures the model before and after its training, if there is text for it.
         picture: Picture of the training, for the card.
     """
 
@@ -660,6 +679,7 @@ class EncoderInputs:
     keep_like: dict[str, list[str]]
     evaluator: TatoebaEvaluator | None
     provenance: list[dict[str, Any]]
+    before_after: BeforeAfter | None
     picture: TrainingPicture
 
 
@@ -681,6 +701,9 @@ def _read_encoder_inputs(recipe: str, options: TrainOptions, context: typer.Cont
     data, dev = _read_data(options)
     mono = read_all_others(options.mono, skip_bad_lines=options.skip_bad_lines)
     keep_like = load_kept_texts(options.keep_like, skip_bad_lines=options.skip_bad_lines)
+    before_after = _read_measured(options, data)
+    if before_after is not None:
+        arguments.evaluation.update(_texts_measured(before_after))
     names = {"data": data, "dev": dev, "mono": mono, "keep_like": (), "check_leak": arguments.evaluation}
     shown_pairs = dev or data
     if options.stream and not dev:
@@ -694,8 +717,36 @@ def _read_encoder_inputs(recipe: str, options: TrainOptions, context: typer.Cont
         keep_like=keep_like,
         evaluator=evaluator,
         provenance=_sources(options, names),
+        before_after=before_after,
         picture=TrainingPicture(shown_pairs, loaded.name, start=start),
     )
+
+
+def _read_measured(options: TrainOptions, data: Mapping[str, Any]) -> BeforeAfter | None:
+    """Read what the model is measured on before and after; ``None`` if there is nothing."""
+    if not options.measure:
+        return None
+    from st_xling.evaluation.compare import load_comparison_data
+    from st_xling.evaluation.compare.axes import BeforeAfter
+
+    learned: set[str] | None = None
+    if not options.stream:
+        learned = set()
+        for pairs in data.values():
+            learned |= {*pairs.unique("source_language"), *pairs.unique("target_language")}
+    measured = load_comparison_data(options.measure)
+    if not (measured.pairs or measured.sets):
+        raise ValueError(f"--measure takes translation pairs or passages: got neither in {', '.join(options.measure)}.")
+    return BeforeAfter(measured, learned)
+
+
+def _texts_measured(before_after: BeforeAfter) -> dict[str, Any]:
+    """Return name → texts that a model is measured on, to look for in its training data: pairs, and questions."""
+    texts: dict[str, Any] = {f"measured {code}": columns for code, columns in before_after.data.pairs.items()}
+    for retrieval_set in before_after.data.sets:
+        for code, queries in retrieval_set.queries.items():
+            texts[f"measured {retrieval_set.language}, queries {code}"] = list(queries.values())
+    return texts
 
 
 def _train_encoder(recipe: str, options: TrainOptions, context: typer.Context) -> str:
@@ -705,6 +756,12 @@ def _train_encoder(recipe: str, options: TrainOptions, context: typer.Context) -
     # Each process reads the data, and all stop if one cannot.
     inputs = distributed.run_on_all(lambda: _read_encoder_inputs(recipe, options, context))
     arguments = inputs.arguments
+
+    def begin(model: Any, folder: Path) -> None:
+        inputs.picture.begin(model, folder)
+        if inputs.before_after is not None:
+            inputs.before_after.begin(model, folder)
+
     result = training.train(
         arguments.recipe,
         inputs.data,
@@ -720,13 +777,17 @@ def _train_encoder(recipe: str, options: TrainOptions, context: typer.Context) -
         on_leak=arguments.on_leak,
         resume=options.resume,
         overwrite=options.overwrite,
-        begin=inputs.picture.begin,
+        begin=begin,
         command=arguments.command,
         provenance=inputs.provenance,
         load_options=arguments.load_options,
     )
     if distributed.is_main():
         inputs.picture.end(result.model, result.folder)
+        if inputs.before_after is not None:
+            from st_xling.evaluation.compare.axes import axes_table
+
+            print(axes_table(inputs.before_after.end(result.model, result.folder)))
     return _summary(result, "accuracy")
 
 

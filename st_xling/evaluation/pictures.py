@@ -175,6 +175,41 @@ def draw_points(
     save_figure(figure, path)
 
 
+def draw_front(front: Sequence[Mapping[str, Any]], chosen: float, path: str | Path) -> None:
+    """Draw retrieval against translation, a point for each weight at which two models were merged.
+
+    Args:
+        front: Points with ``weight``, ``translation``, ``retrieval`` and ``kept``, see
+            :class:`~st_xling.evaluation.compare.front.FrontPoint`, by rising weight.
+        chosen: Weight that was chosen.
+        path: PNG to write.
+    """
+    from matplotlib.figure import Figure
+
+    # Without passages, what is kept are old languages.
+    has_retrieval = all(point["retrieval"] is not None for point in front)
+    kept_name = "retrieval, MRR@100 in %" if has_retrieval else "translation of old languages, accuracy in %"
+    kept: list[float] = []
+    for point in front:
+        values = [point["retrieval"]] if has_retrieval else list(point["kept"].values())
+        kept.append(100 * sum(values) / len(values))
+    translation = [100 * point["translation"] for point in front]
+
+    figure = Figure(figsize=(5.6, 4.0), layout="constrained")
+    axes = figure.subplots()
+    axes.plot(kept, translation, color="0.75", linewidth=1, zorder=0)
+    for point, x, y in zip(front, kept, translation):
+        is_chosen = point["weight"] == chosen
+        color = _ORANGE if is_chosen else _BLUE
+        axes.scatter([x], [y], s=64 if is_chosen else 36, color=color, zorder=2)
+        label = f"{point['weight']:g}, chosen" if is_chosen else f"{point['weight']:g}"
+        axes.annotate(label, (x, y), textcoords="offset points", xytext=(7, 5), fontsize=8, color="#333333")
+    axes.margins(0.16)
+    axes.set_ylabel("translation, accuracy in %", fontsize=8)
+    _finish(axes, "Shares of the trained model, merged with its start", kept_name, legend=0)
+    save_figure(figure, path)
+
+
 def score_histogram(pairs: EvaluatedPairs, *, bins: int = _BINS) -> dict[str, Any]:
     """Count mined pairs, at least one, by score: few enough numbers to be saved with a model.
 

@@ -23,6 +23,7 @@ from sentence_transformers.cross_encoder.model_card import CrossEncoderModelCard
 from sentence_transformers.sentence_transformer.model_card import SentenceTransformerModelCardData
 
 from st_xling._version import __version__
+from st_xling.evaluation.compare.axes import AXES_HEAD, axes_rows
 from st_xling.evaluation.pictures import PICTURES, draw_results
 from st_xling.evaluation.results import Row, SavedResults
 from st_xling.hub.card_facts import CARD, CARD_FILE, TASKS, CardFacts, CardOptions
@@ -186,6 +187,8 @@ def _base_model_relation(facts: CardFacts) -> str | None:
         return None
     if facts.slim:
         return str(facts.slim["relation"])
+    if facts.merge:
+        return str(facts.merge["relation"])
     return "adapter" if facts.adapters else "finetune"
 
 
@@ -305,6 +308,8 @@ def _render(facts: CardFacts) -> str:
         headlines=headlines,
         tasks=TASKS,
         fewest_steps=FEWEST_STEPS,
+        axes_head=AXES_HEAD,
+        axes_rows=axes_rows,
         code=code,
         count=_count,
         data_size=data_size,

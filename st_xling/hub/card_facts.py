@@ -52,7 +52,15 @@ _RUN_SHAPE = {
     "data": {...: {"rows": int}},
     "sources": [{"option": str, "spec": str, "names": [str]}],
 }
-_RESULTS_SHAPE = {"training": dict, "slim": dict, "postprocess": dict, "add-language": dict, "leak": dict}
+_RESULTS_SHAPE = {
+    "training": dict,
+    "slim": dict,
+    "postprocess": dict,
+    "add-language": dict,
+    "merge": dict,
+    "before_after": dict,
+    "leak": dict,
+}
 
 # Task → title, and the Hub's name for such tasks.
 TASKS = {
@@ -154,8 +162,8 @@ class CardFacts:
         given: The user's options, for ``card.json``.
         hub_ids: Names in the run that are ids on the Hub, for ``card.json``; see :func:`_find_hub_ids`.
         run: ``training/run.json``, or empty, and its ``recipe``.
-        results: ``results.json``, or empty; in it the reports of ``slim``, ``postprocess`` and ``add-language``, or
-            empty.
+        results: ``results.json``, or empty; in it the reports of ``slim``, ``postprocess``, ``add-language``, ``merge``
+            and ``before_after``, or empty.
         evaluations: Saved results, oldest first.
         thresholds: Thresholds for mining, by pair of languages.
         settings: ``config_sentence_transformers.json``.
@@ -204,6 +212,8 @@ class CardFacts:
         self.slim: dict[str, Any] = self.results.get("slim") or {}
         self.postprocess: dict[str, Any] = self.results.get("postprocess") or {}
         self.added: dict[str, Any] = self.results.get("add-language") or {}
+        self.merge: dict[str, Any] = self.results.get("merge") or {}
+        self.before_after: dict[str, Any] = self.results.get("before_after") or {}
         self.evaluations = read_saved_results(self.folder)
         self.thresholds = load_published_thresholds(self.folder)
 

@@ -10,6 +10,7 @@
 - ``slim``, ``vocabulary``, ``token_rows``: cut a vocabulary to some languages
 - ``grow``, ``new_rows``, ``tokenization``: add the pieces of a language, and look whether it needs any
 - ``lora``: adapters that are trained, saved and merged
+- ``merge``: the weights of two encoders mixed
 - ``training_dtype``, ``fast_linear``: types of weights, and faster products on some processors
 - ``sidecar``: the files next to a model's weights
 """
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from st_xling.models.grow import grow_vocabulary as grow_vocabulary
     from st_xling.models.heads import RepresentationTranslationHead as RepresentationTranslationHead
     from st_xling.models.heads import VocabularyHead as VocabularyHead
+    from st_xling.models.merge import merge_encoders as merge_encoders
     from st_xling.models.normalization import Postprocessing as Postprocessing
     from st_xling.models.normalization import fit_postprocessing as fit_postprocessing
     from st_xling.models.slim import SlimReport as SlimReport

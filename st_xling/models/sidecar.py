@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 _CARD = "README.md"
 #: Files of ours that may name places on this machine; in what is published they do not.
 RECORDS = ("results.json", "mining.json", "training/run.json")
-_PICTURE_FILES = ("pictures/accuracy_by_language.png", "pictures/score_histogram.png", "pictures/cosines.png")
+_PICTURE_FILES = (
+    *("pictures/accuracy_by_language.png", "pictures/score_histogram.png", "pictures/cosines.png"),
+    "pictures/front.png",
+)
 #: Files that commands add to a model: they only belong to its weights. ``card.json`` is the user's.
 OF_THE_WEIGHTS = (_CARD, "results.json", "mining.json", ".eval_results/st-xling.yaml", *_PICTURE_FILES)
 _MODEL_FILES = (".safetensors", ".bin", ".json", ".txt", ".model", ".py")

@@ -60,6 +60,10 @@ COMMANDS: dict[str, list[str]] = {
     "semacl-langcl": ["semacl-langcl", *TINY, *PAIRS, *ENCODER],
     "mexma": ["mexma", *TINY, *PAIRS, *ENCODER],
     "distill": ["distill", *TINY, *PAIRS, *ENCODER, "--teacher", "{teacher}", "--cache", "{cache}"],
+    "realign": [
+        *("realign", *LOADED, *PAIRS, *ENCODER, *FAST),
+        *("--keep-like", "de=phrasebook?size=60", "--cache", "{cache}"),
+    ],
     "static": ["static", "--static", "vocabulary=500", "--static", "dimensions=32", *PAIRS, *ENCODER],
     # The same from a saved encoder, whose own pooling and length are kept, by the recipes' values for pretrained ones.
     "tr, loaded": ["tr", *LOADED, *PAIRS, *ENCODER],

@@ -45,6 +45,7 @@ class ComparisonData:
         name: Name of the data, for signatures.
         missing: Tasks and languages that cannot be compared, each with the reason.
         seed: Seed for samples and generated text.
+        sets: Retrieval sets, each of which is searched alone.
     """
 
     pairs: Mapping[str, tuple[list[str], list[str]]] = field(default_factory=dict)
@@ -53,6 +54,7 @@ class ComparisonData:
     name: str = "data"
     missing: Sequence[str] = ()
     seed: int = 0
+    sets: Sequence[RetrievalSet] = ()
 
     @cached_property
     def sha8(self) -> dict[str, str]:
@@ -65,6 +67,7 @@ class ComparisonData:
             "pairs": sha8(self.pairs),
             "mining": sha8([list(self.mining), corpora]),
             "pool": sha8([retrieval_set.sha256 for retrieval_set in self.pool]),
+            "sets": sha8([retrieval_set.sha256 for retrieval_set in self.sets]),
         }
 
     @cached_property
@@ -77,7 +80,7 @@ class ComparisonData:
         columns: list[Iterable[str]] = [*chain.from_iterable(self.pairs.values())]
         for corpus in chain.from_iterable(self.mining.values()):
             columns += [corpus.source, corpus.target]
-        for retrieval_set in self.pool:
+        for retrieval_set in self.sets or self.pool:
             columns.append(retrieval_set.passages)
             columns += [queries.values() for queries in retrieval_set.queries.values()]
         return chain.from_iterable(columns)
@@ -139,14 +142,20 @@ def load_comparison_data(
         pairs = {code: texts for code, texts in pairs.items() if code in wanted}
         mining = {pair: corpora for pair, corpora in mining.items() if wanted.issuperset(_codes_except_english(pair))}
         pool = _select_pool_languages(pool, wanted)
+    codes = [canonical_language(retrieval_set.language) for retrieval_set in pool]
+    if repeated := sorted({code for code in codes if codes.count(code) > 1}):
+        raise ValueError(
+            f"expected one set of passages a language: got more in {', '.join(repeated)}; compare by one at a time."
+        )
+    sets = pool
     if len(pool) == 1:
         missing.append(f"the mixed pool: passages of {pool[0].language} alone; it takes two languages")
         pool = []
-    if not (pairs or mining or pool):
+    if not (pairs or mining or sets):
         chosen = "" if languages is None else f" of {', '.join(languages)}"
         raise ValueError(f"expected data to compare by: got none in {', '.join(all_specs)}{chosen}.")
     name = data_name(all_specs, split="test")
-    return ComparisonData(pairs, mining, pool, name, missing, seed)
+    return ComparisonData(pairs, mining, pool, name, missing, seed, sets)
 
 
 def _find_passage_files(path: Path) -> list[tuple[str, Path]]:

@@ -209,11 +209,11 @@ def compare_models(
         facts: list[ModelFacts] = []
         for spec in models:
             encoder = encoders[spec.name]
-            facts.append(_describe_model(spec, encoder))
+            facts.append(describe_model(spec.name, spec.model, encoder))
             session = Session(encoder, data, batch_size, show_progress_bar)
             for name, task in chosen.items():
                 if task.run is not None:
-                    results[name][spec.name] = _run_task(name, task, session, facts[-1], folder)
+                    results[name][spec.name] = run_task(name, task, session, facts[-1], folder)
 
         report = ComparisonReport(_compute_content(facts, chosen, results, data, missing, samples))
         if out is not None:
@@ -246,20 +246,42 @@ def _choose_tasks(names: Collection[str] | None) -> dict[str, ComparisonTask]:
     return chosen
 
 
-def _describe_model(spec: ModelSpec, encoder: SentenceTransformer) -> ModelFacts:
+def describe_model(name: str, model: str, encoder: SentenceTransformer) -> ModelFacts:
+    """Describe a model for the report.
+
+    Args:
+        name: Name in tables.
+        model: Hub id or folder.
+        encoder: The model, loaded.
+    """
     return {
-        "name": spec.name,
-        "model": spec.model,
+        "name": name,
+        "model": model,
         "sha8": model_fingerprint(encoder)[:8],
         "options": model_options(encoder),
         "search": model_options(encoder, retrieval=True),
     }
 
 
-def _run_task(
-    name: str, task: ComparisonTask, session: Session, model: ModelFacts, folder: ResumableFolder | None
+def run_task(
+    name: str,
+    task: ComparisonTask,
+    session: Session,
+    model: ModelFacts,
+    folder: ResumableFolder | None,
+    *,
+    within: str = "",
 ) -> LabelResults:
-    """Run a task of one model, unless an earlier run has finished it."""
+    """Run a task of one model, unless an earlier run has finished it.
+
+    Args:
+        name: Name of the task.
+        task: The task.
+        session: The model, over the data.
+        model: Facts of the model, on which its results depend.
+        folder: Folder for results; ``None``: they are not kept.
+        within: Folder in it for their files, such as ``"training/before/"``.
+    """
     assert task.run is not None
     data_digest = session.data.sha8.get(task.needs) or session.data.sha8
     model_content = [model["sha8"], model["options"], model["search"]]
@@ -267,7 +289,8 @@ def _run_task(
     # With the digits of the name: "a/b" and "a-b" must not share a file.
     stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", model["name"])
     step = f"{stem}-{sha8(model['name'])}.{name}"
-    results = None if folder is None else _load_results(folder, step, fingerprint)
+    file = f"{within}{step}.json"
+    results = None if folder is None else _load_results(folder, step, file, fingerprint)
     if results is not None:
         return results
 
@@ -280,20 +303,21 @@ def _run_task(
     if folder is not None:
         content = {label: vars(items) for label, items in results.items()}
         text = json.dumps(content, default=np.ndarray.tolist)
-        with folder.writing(step, f"{step}.json", checksum=True, fingerprint=fingerprint) as path:
+        (folder.path / file).parent.mkdir(parents=True, exist_ok=True)
+        with folder.writing(step, file, checksum=True, fingerprint=fingerprint) as path:
             path.write_text(text, encoding="utf-8")
     return results
 
 
-def _load_results(folder: ResumableFolder, step: str, fingerprint: str) -> LabelResults | None:
+def _load_results(folder: ResumableFolder, step: str, file: str, fingerprint: str) -> LabelResults | None:
     """Return the results of an earlier run; ``None`` if there are none, or of other models, data or versions.
 
     A damaged file, such as one that was cut short or edited, is named in a warning.
     """
     entry = folder.steps.get(step, {})
-    if entry.get("files") != [f"{step}.json"] or entry.get("fingerprint") != fingerprint:
+    if entry.get("files") != [file] or entry.get("fingerprint") != fingerprint:
         return None
-    path = folder.path / f"{step}.json"
+    path = folder.path / file
     if file_crc32(path) != entry.get("crc32"):
         logger.warning("%s is damaged, so that its task runs again: its checksum is of other content", path.name)
         return None

@@ -38,6 +38,9 @@ LabelResults: TypeAlias = dict[str, ItemResults]
 #: Label of the results of a task without languages.
 ALL = "all"
 
+#: Measure of the task "retrieval".
+MRR = "MRR@100"
+
 #: Neighbors that make up a sentence's neighborhood, for margins.
 K = 4
 #: Maximum number of pairs of each language whose English gets near-translations.
@@ -212,6 +215,27 @@ def _run_mixed_pool(session: Session) -> LabelResults:
     return results
 
 
+def _run_retrieval(session: Session) -> LabelResults:
+    evaluator = RetrievalEvaluator(
+        session.data.sets,
+        measures=(MRR,),
+        batch_size=session.batch_size,
+        show_progress_bar=session.show_progress_bar,
+    )
+    rankings = evaluator.report(session.model).rankings
+    results: LabelResults = {}
+    for retrieval_set, pool in zip(evaluator.sets, evaluator.pools):
+        reciprocal_ranks = evaluator.per_query(pool.queries, rankings[pool.name])[MRR]
+        own = canonical_language(retrieval_set.language)
+        for language in dict.fromkeys(query.language for query in pool.queries):
+            ids = [query.id for query in pool.queries if query.language == language]
+            columns = {"reciprocal": [reciprocal_ranks[query_id] for query_id in ids]}
+            code = canonical_language(language)
+            label = own if code == own else f"{code}-{own}"  # questions in another language than the passages
+            results[label] = ItemResults(sha8([query_id.partition(":")[2] for query_id in ids]), columns)
+    return results
+
+
 def measure_speed(
     models: Mapping[str, SentenceTransformer], data: ComparisonData, *, batch_size: int | None = None
 ) -> dict[str, LabelResults]:
@@ -316,6 +340,14 @@ COMPARISON_TASKS: dict[str, ComparisonTask] = {
         ),
         _run_mixed_pool,
         {"pool": "mixed", "measures": "MAP", "depth": 100},
+    ),
+    "retrieval": ComparisonTask(
+        "Retrieval",
+        "How far up is the first passage that answers a question, when its set is searched alone?",
+        "sets",
+        (Measure(MRR, ("reciprocal",), tested=True),),
+        _run_retrieval,
+        {"pool": "separate", "measures": "MRR", "depth": 100},
     ),
     "speed": ComparisonTask(
         "Speed",
