@@ -106,6 +106,9 @@ for curve_name, curve in CURVES.items():
         if curve_name in COMMANDS and COMMANDS[curve_name][0] == curve_name and term != "loss":
             RECIPE_OF_TERM.setdefault(term, curve_name)
 
+SECTIONS = {"replay": "data"}
+"""Terms whose weight is not in the section ``losses``."""
+
 OTHERS = [
     ("tr", "losses.translation_ranking.margin=0.31"),
     ("tr", "losses.translation_ranking.scale=20.1"),
@@ -129,7 +132,7 @@ OTHERS = [
         OTHERS[0],
         *(pytest.param(*case, marks=pytest.mark.slow) for case in OTHERS[1:]),
         *(
-            pytest.param(name, f"losses.{term}.weight=0.5", marks=pytest.mark.slow)
+            pytest.param(name, f"{SECTIONS.get(term, 'losses')}.{term}.weight=0.5", marks=pytest.mark.slow)
             for term, name in RECIPE_OF_TERM.items()
         ),
     ],
