@@ -34,6 +34,7 @@ LEAST = {
     "eval_steps": 0,
     "examples": 0,
     "min_score": 0,
+    "most_lost": 0,
     "mine_negatives": 0,
     "mini_batch_size": 0,
     "pieces": 0,
