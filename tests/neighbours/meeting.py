@@ -166,7 +166,8 @@ def hold(entry: Meeting, heading: str, environments: Path) -> Row:
 
 
 def shortened(text: str) -> str:
-    """Return a text as it fits into a cell."""
+    """Return a text as it fits into a cell, without marks of Markdown's code."""
+    text = text.replace("```", "").replace("`", "'")
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 2]} …"
 
 
