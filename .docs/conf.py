@@ -47,7 +47,8 @@ myst_substitutions = tables.tables()
 myst_heading_anchors = 4
 nb_execution_mode = "off"  # notebooks are shown as they were saved; tests run them
 autosectionlabel_prefix_document = True
-suppress_warnings = ["autosectionlabel.*", "mystnb.unknown_mime_type"]
+# Cells that run commands are no Python.
+suppress_warnings = ["autosectionlabel.*", "misc.highlighting_failure", "mystnb.unknown_mime_type"]
 
 autodoc_inherit_docstrings = False
 autodoc_member_order = "bysource"
