@@ -142,15 +142,15 @@ def hard_translations(sentences: Sequence[str], *, seed: int = 0, most: int = 4)
     return result
 
 
-def check_hard_categories(categories: Sequence[str], where: str = "categories") -> None:
-    """Raise ``ValueError`` for none, an unknown one, or one that comes twice.
+def check_hard_categories(categories: object, where: str = "categories") -> None:
+    """Raise ``ValueError`` for what is no list, and for no category, an unknown one, or one that comes twice.
 
     Args:
-        categories: Of :data:`HARD_CATEGORIES`.
+        categories: A list of :data:`HARD_CATEGORIES`.
         where: Name of the option, for messages.
     """
     known = ", ".join(HARD_CATEGORIES)
-    if isinstance(categories, str) or not categories:
+    if not isinstance(categories, (list, tuple)) or not categories:
         raise ValueError(f"{where} must name kinds of changes out of {known}: got {categories!r}.")
     for category in categories:
         if category not in HARD_CATEGORIES:

@@ -369,7 +369,7 @@ LOADERS: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize(("option", "key"), recipe_keys().items())
 @pytest.mark.parametrize("kind", LOADERS)
 def test_an_option_of_the_command_is_a_key_of_its_kinds_of_recipes(option: str, key: str, kind: str) -> None:
-    texts = {"pooling": "cls", "encoders": "shared", "pivot": "de"}
+    texts: dict[str, Any] = {"pooling": "cls", "encoders": "shared", "pivot": "de", "hard_swaps": ["number"]}
     texts |= {"teacher": "some/encoder", "teacher_prompt": "query: "}
     value = texts.get(option, 4)
     load, name = LOADERS[kind]

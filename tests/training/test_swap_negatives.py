@@ -62,6 +62,7 @@ def test_a_recipe_ranks_them(data: Any, make_model: Any, tmp_path: Path) -> None
     [
         ("tr", {"data.hard_swaps": ["numbers"]}, "data.hard_swaps must be out of causality, entity, number: got 'numb"),
         ("tr", {"data.hard_swaps": ["number", "number"]}, "each kind once"),
+        ("tr", {"data.hard_swaps": 4}, "kinds of changes out of causality, entity, number: got 4"),
         ("semacl", {"data.hard_swaps": ["number"]}, "negatives of translation_ranking"),
         ("tr", {"data.hard_swaps": ["number"], "data.hard_negatives.num_negatives": 1}, "take one of the two"),
     ],

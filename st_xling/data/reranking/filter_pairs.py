@@ -25,8 +25,10 @@ puts the source, without its last character, in place of the target."""
 _FEWEST_WORDS = 6  # of a text that is cut
 
 
-def check_hard_kinds(kinds: Sequence[str], where: str) -> None:
-    """Raise ``ValueError`` for an unknown kind; ``where`` is the name of the option, for messages."""
+def check_hard_kinds(kinds: object, where: str) -> None:
+    """Raise ``ValueError`` for what is no list, and for an unknown kind; ``where`` names the option, for messages."""
+    if not isinstance(kinds, (list, tuple)):
+        raise ValueError(f"{where} must be a list, such as [number, cut]: got {kinds!r}.")
     for kind in kinds:
         if kind not in HARD_KINDS:
             raise ValueError(

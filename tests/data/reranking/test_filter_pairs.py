@@ -52,3 +52,5 @@ def test_labels_and_directions() -> None:
     assert len(filter_pairs_from_parallel({"de-en": phrases}, hard=[])) == 160
     with pytest.raises(ValueError, match="hard .*'numbers'; did you mean 'number'"):
         filter_pairs_from_parallel({"de-en": phrases}, hard=["numbers"])
+    with pytest.raises(ValueError, match="hard must be a list.*got 'number'"):
+        filter_pairs_from_parallel({"de-en": phrases}, hard="number")
