@@ -23,12 +23,14 @@ logger = logging.getLogger(__name__)
 
 def write_results(context: typer.Context, content: Any) -> None:
     """Write ``content`` to the file of ``--json``, or to stdout for ``-``."""
-    path = context.params["json"]
-    if path == Path("-"):
+    # Before 0.29, typer has text here, of which it makes a path when it calls the command.
+    name = context.params["json"]
+    if name is not None and str(name) == "-":
         print(json.dumps(content, ensure_ascii=False, indent=2), file=context.obj.stdout)
-    elif path is not None:
+    elif name is not None:
         from st_xling.utils.io import write_json
 
+        path = Path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, content)
 

@@ -2,10 +2,12 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from st_xling.cli import main
+from st_xling.cli.results import write_results
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.evaluation.compare.tasks import COMPARISON_TASKS
 from tests.retrieval_files import beir
@@ -34,6 +36,13 @@ def test_a_table_a_signature_and_json(
     # From the sentences of mined pairs `reproduce` computes intervals.
     keys = {task, "signature", "sentences"} if task == "bucc" else {task, "signature"}
     assert written.keys() == keys and written["signature"] == signature and written[task]
+
+
+def test_results_are_written_by_an_older_typer(tmp_path: Path) -> None:
+    """Typer 0.20 to 0.28 has the value of ``--json`` as text in the context: all evaluations ended with a traceback."""
+    path = tmp_path / "deep" / "figures.json"
+    write_results(SimpleNamespace(params={"json": str(path)}), {"a": 1})  # type: ignore[arg-type]
+    assert json.loads(path.read_text(encoding="utf-8")) == {"a": 1}
 
 
 def test_runs_lack_queries_without_a_hit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
