@@ -79,7 +79,7 @@ def write_parallel_text(folder: Path) -> None:
     for name, split, language in (("gold.tsv", "train", "de"), ("dev.tsv", "dev", "zh"), ("test.tsv", "test", "de")):
         tsv(folder / name, pairs(language, split=split, size=30))
     tsv(folder / "new-pairs.tsv", pairs("de", split="dev"))
-    lines(folder / "questions.txt", passages("en").questions["en"].values())
+    lines(folder / "questions.txt", passages("en").questions["en"])
     gold = parallel_phrases("de", "en", size=30, split="test")["alignment"]
     lines(folder / "test.links", [format_links(links) for links in gold])
     for language in ("ar", "fi"):
