@@ -125,7 +125,7 @@ def merge_models(
         first: Hub id or folder of the start, which is not changed.
         second: Hub id or folder of a model that was trained from it, which is not changed.
         data: Development data: translation pairs with English, and retrieval sets.
-        out: Folder of the merged model, with ``merge.json`` and a picture of the front.
+        out: Folder of the merged model, with the front in ``results.json`` and in a picture.
         weights: Shares of the second model to try, from 0 to 1; 0, the start itself, is always measured.
         most_lost: Points that each of what is kept may lose.
         old_languages: Languages whose translation is kept, too, and not counted among what is gained.
