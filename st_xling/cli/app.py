@@ -37,7 +37,8 @@ def fill(text: str) -> str:
 
 FILES = ("SOURCE", "TARGET", "TEXT", "FILE", "XX=FILE")
 SPECS = ("SPEC", "EVAL", "PAIRS", "PARALLEL", "TEXTS")
-INPUTS = frozenset((*FILES, *SPECS, "MODEL", "RECIPE", "STORE", "DIR", "XX=PATH", "XX=DIR", "PAPER"))
+MODELS = ("MODEL", "START")
+INPUTS = frozenset((*FILES, *SPECS, *MODELS, "RECIPE", "STORE", "DIR", "XX=PATH", "XX=DIR", "PAPER"))
 """Metavars of parameters that name something to read."""
 BUILT_IN_MODELS = (*BUILT_MODELS, "bm25")
 """Models that are not folders, even if there is a folder of that name."""
@@ -415,7 +416,7 @@ class Command(TyperCommand):
             work = work_path(values["out"], values.get("work")) if "out" in values else None
             check_replaced(results, work)
         self.check_languages(values, inputs)
-        models = [value for metavar, value in inputs if metavar == "MODEL"]
+        models = [value for metavar, value in inputs if metavar in MODELS]
         # --keep needs a folder, and says so; these commands explain a missing model themselves.
         if not values.get("keep") and self.name not in ("card", "push", "reproduce"):
             for model in models:
@@ -423,7 +424,7 @@ class Command(TyperCommand):
                     model = model.partition("?")[0]  # options follow
                 check_model(model, values.get("revision"))
         for metavar, value in inputs:
-            if metavar != "MODEL":
+            if metavar not in MODELS:
                 check_input(metavar, value)
         if values.get("device") is not None:
             check_device(values["device"])

@@ -92,7 +92,7 @@ def add_language(
     train: Literal["rows", "all"] | None = training_option(
         "--train", "Rows of new pieces alone, or then all weights (default: rows if pieces are added)."
     ),
-    recipe: str | None = training_option("--recipe", "Recipe that trains all weights (default: labse)."),
+    recipe: str | None = training_option("--recipe RECIPE", "Recipe that trains all weights (default: labse)."),
     set: list[str] = repeatable("--set KEY=VALUE", "Any key of that recipe (repeatable).", panel=TRAINING_PANEL),
     set_rows: list[str] = repeatable(
         "--set-rows KEY=VALUE", "The same of the training of new rows (repeatable).", panel=TRAINING_PANEL

@@ -64,6 +64,11 @@ class AddingOptions:
         recipe: Recipe that trains all weights on the pairs, next to replayed text.
         rows_settings: Settings of the recipe of new rows, dotted key → value.
         settings: Settings of ``recipe``, likewise.
+
+    Example:
+        >>> how = AddingOptions(min_count=2)
+        >>> how.trains_all(grows=True), how.trains_all(grows=False)
+        (False, True)
     """
 
     pieces: int = 8000
@@ -88,6 +93,14 @@ class AddedLanguage:
         content: ``results.json["add-language"]``: the source, its license and base model; the language; under
             ``tokenization`` how it is read, before and after; ``pieces`` that were added, and their ``origins``;
             ``stages`` of training; ``accuracy``, a row a language; signature and command.
+
+    Example:
+        >>> row = {"language": "am-en", "before": 0.02, "after": 0.75, "difference": 0.73, "interval": (0.68, 0.78)}
+        >>> added = AddedLanguage({"accuracy": [{**row, "p": 0.0001, "is_mean": False}], "signature": "tatoeba|…"})
+        >>> print(added.table())
+        accuracy, %  before  after            difference      p
+        am-en           2.0   75.0  +73.0 (+68.0 to +78.0)  0.000
+        tatoeba|…
     """
 
     content: dict[str, Any]
@@ -263,6 +276,17 @@ def add_language(
         ValueError: Pairs without the language, no test text of it, nothing that could be trained, a folder that may
             not be written to.
         TrainingInterrupted: Ctrl-C.
+
+    Example:
+        >>> from st_xling.data.phrasebook import phrase_sentences
+        >>> from st_xling.models import tiny_encoder
+        >>> english = phrase_sentences("en", size=100)
+        >>> tiny_encoder(english, vocabulary=200, hidden_size=16).save_pretrained("english")
+        >>> how = AddingOptions(min_count=1, rows_settings={"arguments.max_steps": 2})
+        >>> tests = ["phrasebook:de,zh?split=test&size=10"]
+        >>> added = add_language("english", "zh", ["phrasebook:zh?size=60"], "both", evaluate_on=tests, how=how)
+        >>> [*added.content["stages"]], added.content["pieces"] > 0
+        (['rows'], True)
     """
     recipe_of_rows = rows_recipe(how.rows_settings)
     recipe = load_recipe(how.recipe, overrides=dict(how.settings))

@@ -58,6 +58,13 @@ class Growth:
         first_id: Id of the first of them; the others follow without gaps.
         origins: Number of pieces that start from ``"parts"``, ``"translations"`` or the ``"mean"``, see
             :mod:`st_xling.models.new_rows`.
+
+    Example:
+        >>> from st_xling.models import tiny_encoder
+        >>> model = tiny_encoder(["The dog is sleeping."], vocabulary=100, hidden_size=16)
+        >>> growth = grow_vocabulary(model, ["ውሻው ተኝቷል።"], min_count=1)
+        >>> isinstance(growth, Growth), sum(growth.origins.values()) == len(growth.pieces)
+        (True, True)
     """
 
     model: SentenceTransformer

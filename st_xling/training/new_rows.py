@@ -34,6 +34,11 @@ class TrainRowsCallback(TrainerCallback):
     Args:
         first: Id of the first token whose row is trained.
         count: Number of rows.
+
+    Example:
+        >>> callback = TrainRowsCallback(first=1000, count=200)  # trainer.add_callback(callback)
+        >>> callback.first + callback.count
+        1200
     """
 
     def __init__(self, first: int, count: int) -> None:
@@ -70,6 +75,10 @@ def rows_recipe(overrides: Mapping[str, Any] | None = None) -> Recipe:
 
     Raises:
         ValueError: Weight decay, which would change rows that are not trained.
+
+    Example:
+        >>> rows_recipe({"arguments.num_train_epochs": 2}).arguments.weight_decay
+        0.0
     """
     defaults = {"arguments.learning_rate": LEARNING_RATE, "arguments.weight_decay": 0.0}
     recipe = load_recipe("distill", overrides={**defaults, **(overrides or {})})
@@ -120,6 +129,18 @@ def train_new_rows(
 
     Raises:
         ValueError, TrainingInterrupted: As :func:`~st_xling.training.train`.
+
+    Example:
+        >>> from st_xling.models import grow_vocabulary, tiny_encoder
+        >>> english, amharic = ["The dog is sleeping.", "I am reading."], ["ውሻው ተኝቷል።", "እያነበብኩ ነው።"]
+        >>> teacher = tiny_encoder(english, vocabulary=100, hidden_size=16)
+        >>> growth = grow_vocabulary(teacher, amharic, translations=english, min_count=1)
+        >>> growth.model.save_pretrained("grown")
+        >>> rows = {"first": growth.first_id, "count": len(growth.pieces)}
+        >>> pairs = {"am-en": Dataset.from_dict({"source": amharic, "target": english})}
+        >>> recipe = rows_recipe({"arguments.max_steps": 2})
+        >>> train_new_rows("grown", pairs, "trained-rows", recipe=recipe, teacher=teacher, **rows).steps
+        2
     """
     return train(
         recipe,
