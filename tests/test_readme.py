@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import logging
 import re
 from pathlib import Path
 
@@ -17,9 +18,10 @@ BLOCKS = {page: re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if BLOCKS[page]], ids=lambda page: page.stem)
-def test_python_of_a_page_runs(page, demo, monkeypatch, capsys, tmp_path):
+def test_python_of_a_page_runs(page, demo, monkeypatch, capsys, caplog, tmp_path):
     """Block by block in one session; the ready model of the Hub is the demo's here."""
     folder, _ = demo
+    caplog.set_level(logging.WARNING, logger="st_xling")  # a page shows how to log more: not in the tests after it
     (tmp_path / folder.name).symlink_to(folder)
     monkeypatch.chdir(tmp_path)
     session = {"__name__": "page"}
