@@ -63,14 +63,14 @@ def devices() -> list[str]:
     """Describe the devices that PyTorch sees, those that commands choose by default first."""
     import torch
 
-    found: list[str] = []
+    names: list[str] = []
     for index in range(torch.cuda.device_count()):
         gpu = torch.cuda.get_device_properties(index)
-        found.append(f"cuda:{index}, {gpu.name}, {gpu.total_memory / 2**30:.0f} GiB")
+        names.append(f"cuda:{index}, {gpu.name}, {gpu.total_memory / 2**30:.0f} GiB")
     if torch.backends.mps.is_available():
-        found.append("mps")
-    found.append(f"cpu, {torch.get_num_threads()} threads of {os.cpu_count()} cores")
-    return found
+        names.append("mps")
+    names.append(f"cpu, {torch.get_num_threads()} threads of {os.cpu_count()} cores")
+    return names
 
 
 def caches() -> dict[str, Path]:
@@ -102,11 +102,11 @@ def facts() -> dict[str, dict[str, str]]:
     for package, number in installed(required).items():
         numbered[package] = number or "missing"
     extras = {package: number or "not installed" for package, number in installed(optional).items()}
-    found = devices()
-    kind = found[0].partition(",")[0].partition(":")[0]
+    device_names = devices()
+    kind = device_names[0].partition(",")[0].partition(":")[0]
     machine = {
         "system": platform.platform(),
-        "devices": "; ".join(found),
+        "devices": "; ".join(device_names),
         "bfloat16": f"{bfloat16_speedup(kind):.1f} times as fast as float32 ({kind})",
     }
     environment = {name: hide_passwords(shown(os.environ[name])) for name in VARIABLES if name in os.environ}

@@ -149,12 +149,12 @@ def check_hard_categories(categories: object, where: str = "categories") -> None
         categories: A list of :data:`HARD_CATEGORIES`.
         where: Name of the option, for messages.
     """
-    known = ", ".join(HARD_CATEGORIES)
+    all_categories = ", ".join(HARD_CATEGORIES)
     if not isinstance(categories, (list, tuple)) or not categories:
-        raise ValueError(f"{where} must name kinds of changes out of {known}: got {categories!r}.")
+        raise ValueError(f"{where} must name kinds of changes out of {all_categories}: got {categories!r}.")
     for category in categories:
         if category not in HARD_CATEGORIES:
-            raise ValueError(f"{where} must be out of {known}: got {category!r}.")
+            raise ValueError(f"{where} must be out of {all_categories}: got {category!r}.")
     if len(set(categories)) < len(categories):
         raise ValueError(f"{where} must name each kind once: got {', '.join(categories)}.")
 

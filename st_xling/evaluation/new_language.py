@@ -193,9 +193,9 @@ def _put_first(language: str, name: str, pairs: Dataset) -> Dataset:
     sides = [set(pairs.unique(f"{side}_language")) for side in ("source", "target")]
     matches = [all(match_language(code, [language]) for code in codes) for codes in sides]
     if matches == [False, True]:
-        return pairs.rename_columns({old: f"_{old}" for old in columns}).rename_columns(
-            {f"_{old}": new for old, new in columns.items()}
-        )
+        # By way of other names: the new ones are taken until the old ones are gone.
+        pairs = pairs.rename_columns({old: f"_{old}" for old in columns})
+        return pairs.rename_columns({f"_{old}": new for old, new in columns.items()})
     if matches != [True, False]:
         raise ValueError(
             f"pairs of {language} and another language are needed: got {name} with {sorted(sides[0])} and "

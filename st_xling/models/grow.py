@@ -152,9 +152,9 @@ def grow_vocabulary(
     parts = _old_parts(vocabulary, tokenizer, dict(zip(new_ids, learned.scores)))
     weights = {}
     if translations is not None:
-        sources = [
-            [token_id for token_id in row if token_id in new_ids] for row in token_ids(grown_tokenizer, list(texts))
-        ]
+        sources: list[list[int]] = []
+        for row in token_ids(grown_tokenizer, list(texts)):
+            sources.append([token_id for token_id in row if token_id in new_ids])
         weights = translation_weights(sources, token_ids(tokenizer, list(translations)))
     new_rows = start_rows(table[: len(vocabulary.ids)], new_ids, parts, weights)
 
@@ -232,10 +232,10 @@ def _learn_pieces(
     """Learn pieces with a new character from words."""
     # In order, since the trainers' results depend on it.
     ordered = itertools.chain.from_iterable(itertools.repeat(word, count) for word, count in sorted(words.items()))
-    known = {*vocabulary.pieces.values(), *vocabulary.ids}
+    old_pieces = {*vocabulary.pieces.values(), *vocabulary.ids}
     new_characters = sorted(set().union(*words) - old_characters)
     if vocabulary.kind == "BPE":
-        return _learn_merges(ordered, size, known, new_characters, min_count=min_count)
+        return _learn_merges(ordered, size, old_pieces, new_characters, min_count=min_count)
     if vocabulary.kind == "Unigram":
         lowest = min(score for _, score in vocabulary.model["vocab"])
         learned = {piece: max(score, lowest) for piece, score in _learn_unigram(ordered, size).items()}
@@ -252,24 +252,24 @@ def _learn_pieces(
         learned = dict.fromkeys([*spellings, *(piece for piece, _ in by_id)], 0.0)
     scores: dict[str, float] = {}
     for piece, score in learned.items():
-        if piece not in known and not old_characters.issuperset(piece):
+        if piece not in old_pieces and not old_characters.issuperset(piece):
             scores[piece] = score
     return _Learned(scores)
 
 
 def _learn_merges(
-    words: Iterable[str], size: int, known: set[str], new_characters: Sequence[str], *, min_count: int
+    words: Iterable[str], size: int, old_pieces: set[str], new_characters: Sequence[str], *, min_count: int
 ) -> _Learned:
     """Learn the merges of BPE of which a part has a new character, and both parts are pieces."""
     trained = Tokenizer(models.BPE())
     trainer = trainers.BpeTrainer(vocab_size=size, min_frequency=min_count, show_progress=False)
     trained.train_from_iterator(words, trainer)
-    pieces = dict.fromkeys((character for character in new_characters if character not in known), 0.0)
+    pieces = dict.fromkeys((character for character in new_characters if character not in old_pieces), 0.0)
     merges: list[tuple[str, str]] = []
     for first, second in json.loads(trained.to_str())["model"]["merges"]:
         result = first + second
-        has_parts = all(part in known or part in pieces for part in (first, second))
-        if has_parts and result not in known and not set(new_characters).isdisjoint(result):
+        has_parts = all(part in old_pieces or part in pieces for part in (first, second))
+        if has_parts and result not in old_pieces and not set(new_characters).isdisjoint(result):
             pieces[result] = 0.0
             merges.append((first, second))
     return _Learned(pieces, merges)

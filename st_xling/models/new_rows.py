@@ -127,9 +127,9 @@ def translation_weights(
         probabilities = counts / np.bincount(source_of, counts)[source_of]
 
     starts = np.searchsorted(source_of, np.arange(len(source_ids) + 1))
-    found: dict[int, TokenWeights] = {}
+    weights_of: dict[int, TokenWeights] = {}
     for index, source_id in enumerate(source_ids.tolist()):
         rows = slice(starts[index], starts[index + 1])
         if source_id != nothing:
-            found[source_id] = pairs[rows, 1], probabilities[rows]
-    return found
+            weights_of[source_id] = pairs[rows, 1], probabilities[rows]
+    return weights_of

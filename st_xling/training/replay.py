@@ -164,7 +164,10 @@ def add_replay(
         digest.update(f"{text}\0".encode("utf-8", "surrogatepass"))
 
     def labels_of(rows: list[dict[str, str]]) -> Tensor:
-        return torch.stack([vectors[OUTPUT].of([row[name] for row in rows]) for name in columns], dim=1)
+        columns_of_vectors: list[Tensor] = []
+        for name in columns:
+            columns_of_vectors.append(vectors[OUTPUT].of([row[name] for row in rows]))
+        return torch.stack(columns_of_vectors, dim=1)
 
     labels = write_labels(added, labels_of, folder=cache_folder(cache), key=digest.hexdigest())
     replayed = append_columns(append_columns(dataset, added), labels)

@@ -258,7 +258,9 @@ class BeforeAfter:
                 "start and the result by st-xling compare."
             )
         saved = json.loads(path.read_text(encoding="utf-8"))
-        axes = {axis: {label: ItemResults(**items) for label, items in saved[axis].items()} for axis in saved}
+        axes: dict[str, dict[str, ItemResults]] = {}
+        for axis, items_of_labels in saved.items():
+            axes[axis] = {label: ItemResults(**items) for label, items in items_of_labels.items()}
         changes = compare_axes(AxisResults(axes), self._measure(model, "after"))
         content = {"changes": changes, "signature": axes_signature(self.data, changes)}
         results = read_json_object(folder / "results.json")

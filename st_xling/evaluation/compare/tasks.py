@@ -226,12 +226,14 @@ def _run_retrieval(session: Session) -> LabelResults:
     results: LabelResults = {}
     for retrieval_set, pool in zip(evaluator.sets, evaluator.pools):
         reciprocal_ranks = evaluator.per_query(pool.queries, rankings[pool.name])[MRR]
-        own = canonical_language(retrieval_set.language)
+        passage_language = canonical_language(retrieval_set.language)
         for language in dict.fromkeys(query.language for query in pool.queries):
             ids = [query.id for query in pool.queries if query.language == language]
             columns = {"reciprocal": [reciprocal_ranks[query_id] for query_id in ids]}
             code = canonical_language(language)
-            label = own if code == own else f"{code}-{own}"  # questions in another language than the passages
+            label = passage_language
+            if code != passage_language:  # questions in another language than the passages
+                label = f"{code}-{passage_language}"
             results[label] = ItemResults(sha8([query_id.partition(":")[2] for query_id in ids]), columns)
     return results
 
