@@ -202,7 +202,7 @@ def merge(
     xx=FILE.json, as compare takes them; phrasebook:… has both. Both models must have the same modules, vocabulary,
     prompts, length and similarity; --prompt and --max-length set them for both. Merged is in float32; --dtype is the
     type that the result computes and is saved in. Run the same command again to resume. Needs the extra: pip install
-    "st-xling[merge]".
+    "st-xling\\[merge]".
     """
     shares: list[float] | None = None
     if weights:

@@ -215,9 +215,9 @@ class TrainOptions:
         ),
     )
     check_leak: list[str] = repeatable(
-        "--check-leak EVAL", "Also search --data for this test text (repeatable).", panel=DATA
+        "--check-leak EVAL", "Also search the training text for this test text (repeatable).", panel=DATA
     )
-    fail_on_leak: bool = flag("--fail-on-leak", "Stop if --data share text with dev or test text.", panel=DATA)
+    fail_on_leak: bool = flag("--fail-on-leak", "Stop if training text is in dev or test text.", panel=DATA)
     drop_leaks: bool = flag("--drop-leaks", "Drop such rows, and report them.", panel=DATA)
     skip_bad_lines: bool = flag("--skip-bad-lines", "Skip faulty lines, and list them in a warning.", panel=DATA)
     stream: bool = taken_by(

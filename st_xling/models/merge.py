@@ -89,13 +89,15 @@ def check_mergeable(first: SentenceTransformer, second: SentenceTransformer) -> 
         second: Another.
     """
     faults: list[str] = []
-    for name, (one, other) in _properties(first, second).items():
-        if one != other:
-            faults.append(f"{name} ({one} and {other})")
-    shapes = [{name: tuple(value.shape) for name, value in model.state_dict().items()} for model in (first, second)]
-    if not faults and shapes[0] != shapes[1]:
-        unlike = [name for name, shape in shapes[0].items() if shapes[1].get(name) != shape]
-        unlike += [name for name in shapes[1] if name not in shapes[0]]
+    for name, (value_of_first, value_of_second) in _properties(first, second).items():
+        if value_of_first != value_of_second:
+            faults.append(f"{name} ({value_of_first} and {value_of_second})")
+
+    shapes_of_first = _weight_shapes(first)
+    shapes_of_second = _weight_shapes(second)
+    if not faults and shapes_of_first != shapes_of_second:
+        unlike = [name for name, shape in shapes_of_first.items() if shapes_of_second.get(name) != shape]
+        unlike += [name for name in shapes_of_second if name not in shapes_of_first]
         faults.append(f"weights ({', '.join(unlike[:3])})")
     if faults:
         raise ValueError(
@@ -112,7 +114,7 @@ def _properties(first: SentenceTransformer, second: SentenceTransformer) -> dict
     def add(name: str, values: list[Any]) -> None:
         properties[name] = (values[0], values[1])
 
-    add("modules", [" + ".join(type(module).__name__ for module in model) for model in models])
+    add("modules", [_module_names(model) for model in models])
     add("the prompt of a text", [repr(own_prompt(model)) for model in models])
     add("the prompt of a query", [repr(own_prompt(model, "query")) for model in models])
     add("the prompt of a passage", [repr(own_prompt(model, "document")) for model in models])
@@ -125,6 +127,14 @@ def _properties(first: SentenceTransformer, second: SentenceTransformer) -> dict
         if tokenizers[0] != tokenizers[1]:
             properties["the tokens of the vocabulary"] = ("those of the first", "others")
     return properties
+
+
+def _module_names(model: SentenceTransformer) -> str:
+    return " + ".join(type(module).__name__ for module in model)
+
+
+def _weight_shapes(model: SentenceTransformer) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
 
 
 def _vocabulary(model: SentenceTransformer) -> dict[str, int]:

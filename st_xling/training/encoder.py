@@ -21,6 +21,7 @@ from st_xling.data.leak import Texts
 from st_xling.data.pairs import append_columns
 from st_xling.data.read import labeled_pairs
 from st_xling.data.sides import orient
+from st_xling.data.spec import unique_name
 from st_xling.data.text_cells import MONO, column_texts, text_columns
 from st_xling.losses import CombinedLoss, CrossLingualLoss, Term, make
 from st_xling.losses.base import as_loss
@@ -33,7 +34,7 @@ from st_xling.training.arguments import replaced
 from st_xling.training.hard_negatives import add_hard_negatives
 from st_xling.training.mixture import Mixture, TextReport, add_mono, describe, log_truncation, prepare, report_texts
 from st_xling.training.recipe import LossRecipe, Recipe, load_recipe, objective, reads_negatives, trains_by_recipe
-from st_xling.training.replay import KeptTexts, add_replay, describe_replay, kept_text_columns
+from st_xling.training.replay import KeptTexts, add_replay, describe_replay, kept_text_columns, texts_by_prompt
 from st_xling.training.run import Evaluators, OnLeak, Run, TrainingResult, fit_trainer, set_prompts
 from st_xling.training.run_folder import NEGATIVES
 from st_xling.training.swap_negatives import add_swap_negatives
@@ -88,8 +89,8 @@ def train(
             of the sentences of ``data``; see :func:`add_mono`. It is not looked through for leaks.
         keep_like: Texts on which the model shall stay as it was, such as queries and sentences of languages that
             ``data`` lack, or name of a prompt of the model → texts; see :func:`~st_xling.training.add_replay`. The
-            recipe's ``data.replay`` says how many go with a pair, and their weight. They are not looked through for
-            leaks.
+            recipe's ``data.replay`` says how many go with a pair, and their weight. Text of the evaluation data is
+            looked for in them, too.
         teacher: A loaded model, in place of the recipe's ``data.teacher.model``.
         cache: Folder of the vectors of the teacher, and of the start for ``keep_like``, which stay there for other
             runs; ``None``: a folder next to downloaded models.
@@ -152,14 +153,12 @@ def train(
         load_options=load_options,
     )
     with run.opened():
-        prepared = distributed.run_on_all(
-            lambda: _prepare(run, recipe, labeled_pairs(data), mono or {}, replays=bool(keep_like))
-        )
+        prepared = distributed.run_on_all(lambda: _prepare(run, recipe, labeled_pairs(data), mono or {}, keep_like))
         described: dict[str, Any] = {"data": prepared.mixture.manifest}
         if mono:
             described["mono"] = describe(mono)
         if keep_like:
-            described["replay"] = describe_replay(keep_like, recipe.data.replay)
+            described["replay"] = describe_replay(prepared.kept_texts, recipe.data.replay)
         vectors = _encode_by_teacher(run, recipe, teacher, cache, prepared.mixture.pairs)
         if vectors is not None:
             described["teacher"] = dict(vectors.description)
@@ -167,7 +166,7 @@ def train(
         start = distributed.run_on_all(lambda: _load_start(run, prepared, checkpoint))
         pairs = _add_columns(run, prepared, start, vectors, checkpoint)
         if keep_like:
-            pairs = _add_replay(run, prepared, start, keep_like, pairs, cache, checkpoint)
+            pairs = _add_replay(run, prepared, start, pairs, cache, checkpoint)
         trainer = distributed.run_on_all(lambda: _build_trainer(run, prepared, start, pairs, callbacks, checkpoint))
         return run.fit(lambda: _fit(run, recipe, trainer, checkpoint, begin))
 
@@ -206,12 +205,14 @@ class _Prepared:
         recipe: The recipe, whose losses know which columns they read.
         sources: Where the text came from; a data set that was turned has its languages in their new order.
         text_count: Number of columns of text, before those of replay.
+        kept_texts: Name of a prompt, or ``""`` → texts on which the model shall stay as it was.
     """
 
     mixture: Mixture
     recipe: Recipe
     sources: list[dict[str, Any]]
     text_count: int
+    kept_texts: dict[str, list[str]]
 
 
 def _prepare(
@@ -219,8 +220,7 @@ def _prepare(
     recipe: Recipe,
     data: Mapping[str, Dataset | IterableDataset],
     mono: Mapping[str, Dataset],
-    *,
-    replays: bool = False,
+    keep_like: KeptTexts | Sequence[str],
 ) -> _Prepared:
     """Mix the data, without what evaluates the run if that shall be dropped, and tell the losses their columns."""
     arguments = recipe.arguments
@@ -247,14 +247,25 @@ def _prepare(
         )
 
     mixture = mix(oriented)
-    if mixture.streamed and (mines or replays or recipe.taught or run.on_leak != "report"):
+    if mixture.streamed and (mines or keep_like or recipe.taught or run.on_leak != "report"):
         raise ValueError(
             "a teacher, replay, the search for negatives and dropping leaks read all text before training: got a "
             "stream; read it whole."
         )
     # Results and signature say so if only the start of a stream was compared.
     suffix = " (first rows)" if mixture.streamed else ""
-    remaining = run.check_leaks({f"{name}{suffix}": dataset for name, dataset in mixture.parts.items()})
+    checked = {f"{name}{suffix}": dataset for name, dataset in mixture.parts.items()}
+    kept_texts = texts_by_prompt(keep_like)
+    checked_names: dict[str, str] = {}
+    for name, texts in kept_texts.items():
+        if texts:
+            title = f"kept texts, {name}" if name else "kept texts"
+            checked_names[name] = unique_name(title, checked)
+            # The check reads pairs.
+            checked[checked_names[name]] = Dataset.from_dict({"source": texts, "target": texts})
+    remaining = dict(run.check_leaks(checked))
+    for name, checked_name in checked_names.items():
+        kept_texts[name] = remaining.pop(checked_name)["source"][:]
     if run.leak is not None and run.leak.dropped:
         mixture = mix(remaining)
 
@@ -269,9 +280,9 @@ def _prepare(
     text_count = len(text_columns(mixture.looked_at if mixture.streamed else mixture.pairs))
     if mines:
         text_count += recipe.data.hard_negatives.num_negatives
-    if replays:  # columns of texts that only their own term reads
+    if keep_like:  # columns of texts that only their own term reads
         recipe = _reading_columns(recipe, list(range(text_count)))
-    return _Prepared(mixture, recipe, sources, text_count)
+    return _Prepared(mixture, recipe, sources, text_count, kept_texts)
 
 
 def _with_swaps(
@@ -419,7 +430,6 @@ def _add_replay(
     run: Run,
     prepared: _Prepared,
     start: _Start,
-    keep_like: KeptTexts | Sequence[str],
     pairs: Dataset | IterableDataset,
     cache: str | Path | None,
     checkpoint: Path | None,
@@ -441,7 +451,7 @@ def _add_replay(
         max_length = length_for_pairs(frozen)
     return add_replay(
         pairs,
-        keep_like,
+        prepared.kept_texts,
         frozen,
         per_pair=per_pair,
         most_texts=most_texts,

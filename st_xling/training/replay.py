@@ -176,9 +176,14 @@ def add_replay(
 
 def describe_replay(texts: KeptTexts | Sequence[str], options: ReplayOptions) -> dict[str, Any]:
     """Return the number of texts, their fingerprint and the options of replay, for the record of a run."""
-    by_prompt = texts if isinstance(texts, Mapping) else {"": texts}
-    content = {name: list(texts_of_prompt) for name, texts_of_prompt in by_prompt.items()}
+    content = texts_by_prompt(texts)
     return {"texts": sum(map(len, content.values())), "sha8": sha8(content), **asdict(options)}
+
+
+def texts_by_prompt(texts: KeptTexts | Sequence[str]) -> dict[str, list[str]]:
+    """Return name of the prompt → texts; texts without one are those of the name ``""``."""
+    by_prompt = texts if isinstance(texts, Mapping) else {"": texts}
+    return {name: list(texts_of_prompt) for name, texts_of_prompt in by_prompt.items()}
 
 
 def check_replay_columns(dataset: Dataset) -> None:
@@ -200,9 +205,8 @@ def prompted_texts(texts: KeptTexts | Sequence[str], model: SentenceTransformer)
     Raises:
         ValueError: No texts, or a prompt that the model does not have.
     """
-    by_prompt = texts if isinstance(texts, Mapping) else {"": texts}
     prompted: dict[str, None] = {}
-    for name, texts_of_prompt in by_prompt.items():
+    for name, texts_of_prompt in texts_by_prompt(texts).items():
         prompt = prompt_text(model, prompt_name=name) if name else own_prompt(model)
         for text in texts_of_prompt:
             prompted[f"{prompt}{text}"] = None

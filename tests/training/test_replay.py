@@ -1,5 +1,6 @@
 """Replay: next to each pair, texts that keep the vectors that the model had for them before training."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +45,14 @@ def test_what_is_replayed_stays_where_it_was(
     """For whoever adds a language: without replay, training moves the old ones. A second run encodes nothing."""
     train(recipe(), data, tmp_path / "without", model=str(start))
     made = recipe(data__replay__weight=50)
-    train(made, data, tmp_path / "with", model=str(start), keep_like=OLD, cache=tmp_path / "cache")
+    asked = {"evaluation": {"later": ["Wer ist das?"]}, "on_leak": "drop"}
+    kept_and_asked = [*OLD, "wer ist das"]
+    train(made, data, tmp_path / "with", model=str(start), keep_like=kept_and_asked, cache=tmp_path / "cache", **asked)
     moved, kept = (distance_from_start(tmp_path / name, start) for name in ("without", "with"))
     assert kept < moved / 2
+    # A text that the model will be evaluated on is dropped from those that are kept, too.
+    leak = json.loads((tmp_path / "with" / "results.json").read_text(encoding="utf-8"))["leak"]
+    assert leak["train"]["kept texts"] == {"rows": 41, "leaked": 1} and leak["dropped"]
 
     monkeypatch.setattr(replay, "encode", None)  # whatever would encode now, fails
     seen: list[dict[str, Any]] = []

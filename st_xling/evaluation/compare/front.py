@@ -32,7 +32,7 @@ from st_xling.models.load import set_loaded
 from st_xling.models.merge import check_mergeable, check_weight, merge_encoders
 from st_xling.models.sidecar import card_terms, model_fingerprint, model_folder, write_model
 from st_xling.models.view import EncoderLoadingOptions, model_options
-from st_xling.utils.languages import canonical_language
+from st_xling.utils.languages import canonical_language, language_name
 from st_xling.utils.lazy_model import Loaded
 from st_xling.utils.options import Dtype, require
 from st_xling.utils.signature import loaded, sha8, sign
@@ -143,7 +143,7 @@ def merge_models(
     Source:
         Wortsman et al. 2022, Robust fine-tuning of zero-shot models (WiSE-FT).
     """
-    shares = check_merge(weights, most_lost, data)
+    shares = check_merge(weights, most_lost, data, old_languages)
     require("mergekit", "merging models", extra="merge")
     dtype = options.pop("dtype", None)
     options["dtype"] = "float32"  # or a training's small changes would be rounded away
@@ -217,7 +217,9 @@ def _computing_in(model: SentenceTransformer, dtype: Dtype | None) -> SentenceTr
     return model if model.device.type == "cpu" else model.to(getattr(torch, str(dtype)))
 
 
-def check_merge(weights: Sequence[float], most_lost: float, data: ComparisonData) -> list[float]:
+def check_merge(
+    weights: Sequence[float], most_lost: float, data: ComparisonData, old_languages: Collection[str] = ()
+) -> list[float]:
     """Return the shares to measure, ascending and with 0, or raise ``ValueError`` for what cannot be chosen by."""
     for weight in weights:
         check_weight(weight)
@@ -225,6 +227,18 @@ def check_merge(weights: Sequence[float], most_lost: float, data: ComparisonData
         raise ValueError(f"--most-lost is a number of points, 0 or more: got {most_lost}.")
     if not data.pairs:
         raise ValueError("a weight is chosen by translation: got no pairs with English; add --data xx-en=pairs.tsv.")
+    old_codes = set(map(canonical_language, old_languages))
+    if old_codes.issuperset(data.pairs):
+        raise ValueError(
+            "a weight is chosen by the translation of what was learned: got pairs of "
+            f"{', '.join(map(language_name, data.pairs))} alone, which --old-languages names; add pairs of another "
+            "language."
+        )
+    if not data.sets and old_codes.isdisjoint(data.pairs):
+        raise ValueError(
+            "a weight is chosen by what may not be lost: got neither passages nor old languages; add passages with "
+            "queries, --data xx=DIR, or name languages of the pairs by --old-languages."
+        )
     return sorted({0.0, *map(float, weights)})
 
 
@@ -251,8 +265,6 @@ def _point(share: float, results: AxisResults, start: AxisResults) -> FrontPoint
     kept = _kept(results)
     before = _kept(start)
     losses = [100 * (before[name] - value) for name, value in kept.items()]
-    if TRANSLATION not in results.axes:
-        raise ValueError("every language of the pairs is an old one: got no pairs of a language that was learned.")
     return {
         "weight": share,
         "translation": results.value(TRANSLATION),
@@ -264,22 +276,13 @@ def _point(share: float, results: AxisResults, start: AxisResults) -> FrontPoint
 
 
 def _kept(results: AxisResults) -> dict[str, float]:
-    """Return name → value of each retrieval set, and of the old languages.
-
-    Raises:
-        ValueError: There is neither.
-    """
+    """Return name → value of each retrieval set, and of the old languages."""
     kept: dict[str, float] = {}
     for code in results.passage_languages():
         labels = [label for label in results.axes[RETRIEVAL] if passage_language(label) == code]
         kept[f"{axis_measure(RETRIEVAL).name}, {label_name(code)}"] = results.value(RETRIEVAL, labels)
     if OLD_LANGUAGES in results.axes:
         kept["old languages"] = results.value(OLD_LANGUAGES)
-    if not kept:
-        raise ValueError(
-            "a weight is chosen by what may not be lost: got neither passages nor old languages; add passages with "
-            "queries, --data xx=DIR, or name languages of the pairs by --old-languages."
-        )
     return kept
 
 

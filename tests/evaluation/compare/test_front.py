@@ -117,20 +117,21 @@ def test_the_rule_of_the_choice() -> None:
 
 
 def test_what_a_weight_cannot_be_chosen_by(start: Path, tmp_path: Path) -> None:
-    """Named before the models are loaded, or as soon as it is known."""
+    """Named before the models are loaded."""
     pairs = load_comparison_data(DATA[:1])
     alone = type(pairs)(pairs=pairs.pairs)
     out = tmp_path / "merged"
     for options, match in (
         ({"weights": [2.0]}, "from 0 to 1"),
         ({"most_lost": -1.0}, "--most-lost"),
-        ({"old_languages": ["de", "fr"]}, "every language of the pairs is an old one"),
+        ({"old_languages": ["de", "fr"]}, "got pairs of German, French alone"),
         ({}, "neither passages nor old languages"),
+        ({"old_languages": ["es"]}, "neither passages nor old languages"),
     ):
         with pytest.raises(ValueError, match=match):
-            merge_models(str(start), str(start), alone, out, **options)
+            merge_models("no-such-start", "no-such-model", alone, out, **options)
     with pytest.raises(ValueError, match="got no pairs"):
-        merge_models(str(start), str(start), type(pairs)(sets=pairs.sets), out)
+        merge_models("no-such-start", "no-such-model", type(pairs)(sets=pairs.sets), out)
     report = merge_models(str(start), str(start), alone, out, weights=[1.0], old_languages=["fr"])
     assert report.weight == 0 and "no other weight" in report.table()
     np.testing.assert_allclose(report.content["front"][1]["most_lost"], 0, atol=1e-9)
