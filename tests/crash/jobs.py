@@ -45,7 +45,7 @@ class Job(NamedTuple):
 
     @property
     def trains(self) -> bool:
-        return self.words.startswith(("train ", "transfer "))
+        return self.words.startswith(("train ", "transfer ", "add-language "))
 
 
 TINY = "--model tiny --tiny hidden_size=16 --tiny layers=2 --tiny vocabulary=300 --tiny heads=2 --tiny max_length=24"
@@ -58,6 +58,9 @@ SLIM = "slim enc --languages de,en --data de-en=pairs.tsv --out small"
 CASCADE = "train xpr-cascade --data de=l.de.tsv --data en=l.en.tsv --dev none --max-steps 2 --eval-steps 1"
 TRANSFER = "transfer pawsx bert --train en=dev-en.tsv --test ar=dev-ar.tsv --hold-out 0.4 --max-steps 2"
 COMPARE = "compare enc --data de-en=pairs.tsv --tasks tatoeba,xsim,size --samples 20 --out c"
+ADD = "add-language enc --language zh --data phrasebook:zh?size=40 --eval phrasebook:zh?size=20"
+ADD += " --keep-like de-en=pairs.tsv --pieces 240 --min-count 1 --train all --max-steps 2 --batch-size 8"
+ADD += " --cache vectors --out o"
 KEEP = "evaluate tatoeba run --data de-en=pairs.tsv --keep"
 
 JOBS = {
@@ -78,6 +81,7 @@ JOBS = {
     "train xpr-cascade": Job(
         f"{CASCADE} --batch-size 8 --max-length 32 --out o {TINY}", "l.de.tsv l.en.tsv", again="--resume"
     ),
+    "add-language": Job(ADD, "enc pairs.tsv", "o/model.safetensors", again=""),
     "transfer": Job(f"{TRANSFER} --batch-size 8 --out o", "bert dev-en.tsv dev-ar.tsv", again="--resume"),
 }
 

@@ -74,24 +74,14 @@ def test_new_rows_alone_leave_old_text_as_it_was(start: Path, tmp_path: Path, mo
 
 
 @pytest.mark.slow
-def test_all_weights_are_trained_next_to_old_text(start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed after the new rows were trained, the command ends with the model of an undisturbed run."""
-    kept = {"keep_like": ["de=phrasebook?size=40"]}
-    how = options(train="all")
-    add(start, tmp_path / "whole", how, **kept)
-
-    def stop(*arguments: Any, **changes: Any) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(new_language, "train", stop)
-        with pytest.raises(KeyboardInterrupt):
-            add(start, tmp_path / "killed", how, **kept)
-    content = add(start, tmp_path / "killed", how, **kept)
+def test_all_weights_are_trained_next_to_old_text(start: Path, tmp_path: Path) -> None:
+    """Both stages train, and old text moves in the second, but little: it is replayed. Kills: tests/crash."""
+    content = add(start, tmp_path / "out", options(train="all"), keep_like=["de=phrasebook?size=40"])
     assert list(content["stages"]) == ["rows", "all"]
-    models = [SentenceTransformer(str(tmp_path / name), device="cpu") for name in ("whole", "killed")]
-    vectors = [model.encode(german_english()[:20]) for model in models]
-    np.testing.assert_array_equal(*vectors)
+    before, after = (SentenceTransformer(str(path), device="cpu") for path in (start, tmp_path / "out"))
+    german = german_english()[:20]
+    cosines = before.similarity_pairwise(before.encode(german), after.encode(german))
+    assert 0.95 < float(cosines.min()) < 1.0 - 1e-6
 
 
 def test_faults_are_named_before_anything_is_loaded(tmp_path: Path) -> None:
