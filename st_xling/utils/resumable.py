@@ -163,6 +163,8 @@ class ResumableFolder:
         if self.record.is_file():
             return
         for path in self._contents():
+            if path == self.record.parent and _is_all_temporary(path):  # a kill before the first record was there
+                continue
             raise ValueError(f"{self.path} contains {path.name}, which this command did not write; {self._instead}.")
 
     def start(self, task: Mapping[str, Any]) -> None:
@@ -279,6 +281,13 @@ class ResumableFolder:
         for path in [*self.path.glob("*"), *searched.rglob("*")]:
             if TEMPORARY.fullmatch(path.name):
                 _remove(path)
+
+
+def _is_all_temporary(folder: Path) -> bool:
+    """Return whether this is a folder that contains nothing but what a killed process left half-written."""
+    if TEMPORARY.fullmatch(folder.name):
+        return True
+    return folder.is_dir() and all(map(_is_all_temporary, folder.iterdir()))
 
 
 def _are_steps(steps: Any) -> TypeGuard[dict[str, dict[str, Any]]]:

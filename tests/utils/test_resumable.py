@@ -153,6 +153,15 @@ def test_a_folder_without_a_finished_step_is_free(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="k was 5, is now 4"), work_folder(path, path, TASK):
         pass
 
+    half_written = tmp_path / "model" / "training" / "weights" / ".st-xling-0123abcd.tmp"
+    half_written.parent.mkdir(parents=True)
+    half_written.touch()
+    with ResumableFolder(tmp_path / "model", record="training/done.json") as folder:
+        folder.check_free()
+        (half_written.parent / "notes.txt").touch()
+        with pytest.raises(ValueError, match="contains training"):
+            folder.check_free()
+
 
 def new_files(folder: ResumableFolder, content: str, *names: str) -> Path:
     for name in names:
