@@ -61,6 +61,7 @@ def test_the_card_shows_what_a_training_gained_and_lost(start: Path, trained: Pa
     card = (trained / "README.md").read_text(encoding="utf-8")
     assert f"| translation: accuracy | {100 * learned['before']:.1f} | {100 * learned['after']:.1f} |" in card
     assert content["signature"].split("|")[0] == "axes" and content["signature"] in card
+    assert "2 of 50 other texts" in card and "with weight 20." in card
 
 
 def test_the_weight_is_chosen_measured_once_and_saved(
