@@ -256,15 +256,8 @@ class ResumableFolder:
     def _contents(self) -> Iterator[Path]:
         """Yield the files and folders in it, without the lock and temporary ones."""
         for path in sorted(self.path.iterdir()):
-            if path.name == LOCK or TEMPORARY.match(path.name):
-                continue
-            if path == self.record.parent and not self._has_lasting_files(path):
-                continue  # a process was killed before it renamed its first record
-            yield path
-
-    @staticmethod
-    def _has_lasting_files(folder: Path) -> bool:
-        return any(not TEMPORARY.match(path.name) for path in folder.iterdir())
+            if path.name != LOCK and not TEMPORARY.match(path.name):
+                yield path
 
     def _is_begun(self) -> bool:
         """Return whether a step was finished, or its parts contain what has cost time."""

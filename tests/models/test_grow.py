@@ -1,5 +1,7 @@
 """Grown encoders: new pieces are read, and text without new characters is read exactly as before."""
 
+from collections import defaultdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,12 @@ def grown(request: pytest.FixtureRequest) -> tuple[SentenceTransformer, Growth]:
 
 
 def tokens(model: Any, texts: list[str]) -> list[list[str]]:
-    return [model.tokenizer.convert_ids_to_tokens(model.tokenizer(text)["input_ids"]) for text in texts]
+    ids = [model.tokenizer(text)["input_ids"] for text in texts]
+    return [model.tokenizer.convert_ids_to_tokens(ids_of_text) for ids_of_text in ids]
+
+
+def embedding_rows(model: Any) -> torch.Tensor:
+    return model[0].auto_model.get_input_embeddings().weight.detach()
 
 
 def test_old_text_is_read_as_before_and_new_text_at_all(grown: tuple[Any, Growth], tmp_path: Path) -> None:
@@ -34,12 +41,15 @@ def test_old_text_is_read_as_before_and_new_text_at_all(grown: tuple[Any, Growth
     before, growth = grown
     growth.model.save_pretrained(str(tmp_path))
     after: Any = SentenceTransformer(str(tmp_path), device="cpu")
-    texts = [*MIXED, *(text for texts in phrases().values() for text in texts)]
-    assert tokens(after, texts) == tokens(before, texts)
-    np.testing.assert_array_equal(after.encode(texts), before.encode(texts))
-    unread = {before.tokenizer.unk_token, *(f"<0x{number:02X}>" for number in range(256))}
+    old_texts = [*MIXED, *chain.from_iterable(phrases().values())]
+    assert tokens(after, old_texts) == tokens(before, old_texts)
+    np.testing.assert_array_equal(after.encode(old_texts), before.encode(old_texts))
+
+    bytes_as_pieces = [f"<0x{number:02X}>" for number in range(256)]
+    unread = {before.tokenizer.unk_token, *bytes_as_pieces}
     assert not any(unread.isdisjoint(pieces) for pieces in tokens(before, AMHARIC))
     assert all(unread.isdisjoint(pieces) for pieces in tokens(after, AMHARIC))
+
     ids = after.tokenizer.convert_tokens_to_ids(list(growth.pieces))
     assert ids == list(range(growth.first_id, growth.first_id + len(growth.pieces)))
     assert len(after.tokenizer) == len(before.tokenizer) + len(growth.pieces)
@@ -54,8 +64,7 @@ def test_the_same_text_gives_the_same_pieces(grown: tuple[Any, Growth]) -> None:
     before, growth = grown
     again = grow_vocabulary(before, AMHARIC, translations=IN_ENGLISH, pieces=60, min_count=1)
     assert again.pieces == growth.pieces
-    weights = [result.model[0].auto_model.get_input_embeddings().weight.detach() for result in (growth, again)]
-    np.testing.assert_array_equal(*weights)
+    np.testing.assert_array_equal(embedding_rows(again.model), embedding_rows(growth.model))
 
 
 def test_what_slim_cut_out_can_be_added_again() -> None:
@@ -70,12 +79,12 @@ def test_what_slim_cut_out_can_be_added_again() -> None:
     more = grow_vocabulary(growth.model, chinese, pieces=700, old_texts=german_english(), min_count=1)
     assert more.origins["parts"] == len(more.pieces) > 0
     assert tokens(more.model, german_english()) == tokens(before, german_english())
-    table, old = (model[0].auto_model.get_input_embeddings().weight.detach() for model in (more.model, growth.model))
-    piece = more.pieces[0]
-    parts = growth.model.tokenizer.backend_tokenizer.model.tokenize(piece)
-    mean = old[[part.id for part in parts]].mean(dim=0)
-    expected = mean / mean.norm() * old.norm(dim=1).median()
-    np.testing.assert_allclose(table[more.first_id], expected, rtol=1e-5)
+
+    old_rows = embedding_rows(growth.model)
+    parts = growth.model.tokenizer.backend_tokenizer.model.tokenize(more.pieces[0])
+    mean = old_rows[[part.id for part in parts]].mean(dim=0)
+    expected = mean / mean.norm() * old_rows.norm(dim=1).median()
+    np.testing.assert_allclose(embedding_rows(more.model)[more.first_id], expected, rtol=1e-5)
 
 
 def test_faults_are_named() -> None:
@@ -91,31 +100,43 @@ def test_faults_are_named() -> None:
 
 
 def test_translations_are_those_of_plain_loops() -> None:
-    """Model 1 by its definition, a pair after the other."""
-    sources, targets = [[1, 2], [1], [2, 3], [3, 3]], [[10, 20, 20], [10], [20, 30], [30]]
-    probabilities = {(s, t): 1.0 for row, others in zip(sources, targets) for s in [-1, *row] for t in others}
+    """Model 1 by its definition, a pair after the other; -1 is the empty word, which every sentence has."""
+    sources = [[1, 2], [1], [2, 3], [3, 3]]
+    targets = [[10, 20, 20], [10], [20, 30], [30]]
+    pairs = list(zip(sources, targets))
+    probabilities: dict[tuple[int, int], float] = {}
+    for source, target in pairs:
+        for word in (-1, *source):
+            for translation in target:
+                probabilities[word, translation] = 1.0
+
     for _ in range(3):
-        counts = dict.fromkeys(probabilities, 0.0)
-        for row, others in zip(sources, targets):
-            readers = {-1, *row}
-            for t in others:
-                total = sum(probabilities[s, t] for s in readers)
-                for s in readers:
-                    counts[s, t] += probabilities[s, t] / total
-        sums = {s: sum(count for (other, _), count in counts.items() if other == s) for s, _ in counts}
-        probabilities = {(s, t): count / sums[s] for (s, t), count in counts.items()}
+        counts: dict[tuple[int, int], float] = defaultdict(float)
+        for source, target in pairs:
+            words = {-1, *source}
+            for translation in target:
+                total = sum(probabilities[word, translation] for word in words)
+                for word in words:
+                    counts[word, translation] += probabilities[word, translation] / total
+        sums: dict[int, float] = defaultdict(float)
+        for (word, _), count in counts.items():
+            sums[word] += count
+        probabilities = {key: count / sums[key[0]] for key, count in counts.items()}
+
     found = translation_weights(sources, targets, rounds=3)
     assert set(found) == {1, 2, 3}
-    for source, (ids, weights) in found.items():
+    for word, (ids, weights) in found.items():
         assert weights.sum() == pytest.approx(1)
-        for target, weight in zip(ids.tolist(), weights.tolist()):
-            assert weight == pytest.approx(probabilities[source, target], rel=1e-9)
+        for translation, weight in zip(ids.tolist(), weights.tolist()):
+            assert weight == pytest.approx(probabilities[word, translation], rel=1e-9)
 
 
 def test_rows_have_the_usual_length() -> None:
     """A mean of many rows is short: a short row would be read as next to nothing."""
     table = torch.randn(50, 8, generator=torch.Generator().manual_seed(0))
-    new = start_rows(table, [50, 51, 52], {50: [1, 2]}, {51: (np.array([3, 4]), np.array([0.25, 0.75]))})
+    parts = {50: [1, 2]}
+    translations = {51: (np.array([3, 4]), np.array([0.25, 0.75]))}
+    new = start_rows(table, [50, 51, 52], parts, translations)
     assert dict(new.origins) == {"parts": 1, "translations": 1, "mean": 1}
     np.testing.assert_allclose(new.rows.norm(dim=1), table.norm(dim=1).median(), rtol=1e-5)
     direction = 0.25 * table[3] + 0.75 * table[4]

@@ -97,18 +97,6 @@ def test_what_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     assert names(tmp_path) == ["done.json", "mine.txt"]
 
 
-def test_a_kill_before_the_first_record_leaves_a_free_folder(tmp_path: Path) -> None:
-    """The folder that the record is to be in is there by then, and is no file of the user's; other files there are."""
-    record_folder = tmp_path / "training"
-    record_folder.mkdir()
-    (record_folder / ".st-xling-0123abcd.tmp").write_text("{", encoding="utf-8")
-    folder = ResumableFolder(tmp_path, record="training/done.json")
-    folder.check_free()
-    (record_folder / "mine.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(ValueError, match="contains training, which this command did not write"):
-        folder.check_free()
-
-
 @pytest.mark.parametrize(
     "record",
     ["{", "[1]", "[" * 100_000, '{"steps": 3}', '{"steps": {"one": 1}}', '{"steps": {"one": {"rows": 4, "files": 3}}}'],
