@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -33,12 +34,16 @@ class RankingScores:
         n_without_relevant: Number of queries without a relevant candidate, which are ignored in the means.
         per_query: Values that are averaged, a row for each query that counts, a column for each of ``means``.
             *Shape:* ``(queries, measures)``
+        n_candidates: Mean number of candidates of the queries that count.
+        chance: What an order drawn at random reaches on average, by the names of ``means``.
     """
 
     means: dict[str, float]
     n_queries: int
     n_without_relevant: int
     per_query: np.ndarray = field(default_factory=lambda: np.empty((0, 3)), repr=False, compare=False)
+    n_candidates: float = field(default=0.0, compare=False)
+    chance: dict[str, float] = field(default_factory=dict, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the means, ``n_queries`` and ``n_without_relevant`` in one dictionary."""
@@ -105,6 +110,37 @@ def binary_ndcg(ranks: np.ndarray) -> float:
     return float(gain / best_gain)
 
 
+def chance_of_ranking(n_candidates: int, n_relevant: int, *, ks: Sequence[int] = (1, 10)) -> list[float]:
+    r"""Return the expected acc@k, MRR, MAP and nDCG@10 of candidates in random order.
+
+    With :math:`r` of :math:`n` candidates relevant, the first relevant one is at rank :math:`i` with probability
+    :math:`\binom{n-i}{r-1} / \binom{n}{r}`, and the candidate at any rank is relevant with probability :math:`r/n`.
+
+    Args:
+        n_candidates: Number of candidates of the query.
+        n_relevant: Number of relevant ones among them, at least 1.
+        ks: The k of acc@k.
+
+    Returns:
+        An expectation for each k, then those of MRR, MAP and nDCG@10.
+
+    Example:
+        >>> [round(value, 3) for value in chance_of_ranking(10, 1)]
+        [0.1, 1.0, 0.293, 0.293, 0.454]
+    """
+    orders = math.comb(n_candidates, n_relevant)
+    accuracies = [1 - math.comb(max(n_candidates - k, 0), n_relevant) / orders for k in ks]
+    ranks = np.arange(1, n_candidates + 1)
+    share = n_relevant / n_candidates
+    firsts = np.array([math.comb(n_candidates - rank, n_relevant - 1) / orders for rank in ranks.tolist()])
+    # Of the ranks above a relevant candidate, each has one of the others with this probability.
+    share_of_others = (n_relevant - 1) / max(n_candidates - 1, 1)
+    precisions = (1 + (ranks - 1) * share_of_others) / ranks
+    gains = 1 / np.log2(ranks[:NDCG_AT] + 1)
+    ndcg = share * gains.sum() / gains[:n_relevant].sum()
+    return [*accuracies, float((firsts / ranks).sum()), float(precisions.mean()), float(ndcg)]
+
+
 def ranking_scores(
     scores: Sequence[ArrayLike], labels: Sequence[ArrayLike], *, ks: Sequence[int] = (1, 10)
 ) -> RankingScores:
@@ -142,17 +178,24 @@ def ranking_scores(
         except ValueError as error:
             raise ValueError(f"query {query}: {error}") from error
     measured: list[list[float]] = []
-    for row in ranks:
+    sizes: list[tuple[int, int]] = []
+    for row, row_labels in zip(ranks, labels):
         if len(row):
             accuracies = [float(row[0] <= k) for k in ks]
             measured.append([*accuracies, float(1 / row[0]), average_precision(row), binary_ndcg(row)])
+            sizes.append((len(np.asarray(row_labels)), len(row)))
     names = [*(f"acc@{k}" for k in ks), "mrr", "map", f"ndcg@{NDCG_AT}"]
     means = [sum(column) / len(column) for column in zip(*measured)] or [0.0] * len(names)
+    chances = np.zeros(len(names))
+    for (n_candidates, n_relevant), count in Counter(sizes).items():  # most queries have as many as others
+        chances += count / len(sizes) * np.array(chance_of_ranking(n_candidates, n_relevant, ks=ks))
     return RankingScores(
         means=dict(zip(names, means)),
         n_queries=len(ranks),
         n_without_relevant=len(ranks) - len(measured),
         per_query=np.array(measured).reshape(len(measured), len(names)),
+        n_candidates=sum(n_candidates for n_candidates, _ in sizes) / max(len(sizes), 1),
+        chance=dict(zip(names, chances.tolist())),
     )
 
 

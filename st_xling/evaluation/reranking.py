@@ -35,8 +35,9 @@ class RerankingReport:
     """Measures of all queries, and of each query language by each passage language.
 
     Attributes:
-        overall: Measure → ``mean``, ``low`` and ``high`` end of its interval, with all candidates of a query ranked
-            together; and ``n_queries``, ``n_without_relevant``.
+        overall: Measure → ``mean``, ``low`` and ``high`` end of its interval, and ``chance``, the mean of a random
+            order, with all candidates of a query ranked together; and ``n_queries``, ``n_without_relevant`` and
+            ``n_candidates``, the mean number of candidates of a query.
         matrix: Query language → passage language → the same, with only the candidates of that language ranked.
         by_relevant: Query language → language of the relevant passages → the same, with all candidates of a query
             ranked together.
@@ -102,28 +103,56 @@ class RerankingReport:
     def table(self) -> str:
         """Format the measures in percent with their intervals, then by pair of languages; examples."""
         width = max(map(len, self.names))
-        lines = []
+        means: dict[str, str] = {}
         for name in self.names:
             measure = self.overall[name]
             interval = f"({100 * measure['low']:.1f} to {100 * measure['high']:.1f})"
-            lines.append(f"{name:<{width}}  {100 * measure['mean']:5.1f}  {interval}")
+            means[name] = f"{name:<{width}}  {100 * measure['mean']:5.1f}  {interval}"
+        means_width = max(map(len, means.values()))
+        lines = []
+        for name, mean in means.items():
+            lines.append(f"{mean:<{means_width}}  by chance {100 * self.overall[name]['chance']:5.1f}")
+        lines.append(f"{self.overall['n_candidates']:,.0f} candidates a query on average")
         for name, count in self.counts.items():
             if count:
                 what = name.removeprefix("n_").replace("_", " ")
                 lines.append(f"{count:,} {what}")
-        columns, rows = self.rows()
-        lines += ["", format_rows("query → passages", columns, rows[1:])]
+        lines += ["", self._table_by_language()]
         if self.examples:
             lines += ["", examples_text({"best": self.examples})]
         return "\n".join(lines)
 
+    def _table_by_language(self) -> str:
+        """Format the measures by query and passage language, with the sizes that decide how easy a cell is.
+
+        Few candidates of a language make it easy: any model finds one of ten among the first ten.
+        """
+        columns, rows = self.rows()
+        counts = [Column(name, percent=False, decimals=0) for name in ("queries", "candidates")]
+        counted = []
+        chances: dict[str, list[float]] = {name: [] for name in self.names}
+        cells = [cell for row in self.matrix.values() for cell in row.values()]
+        for row, cell in zip(rows[1:], cells, strict=True):
+            n_counted = cell["n_queries"] - cell["n_without_relevant"]
+            counted.append(Row(row.label, [n_counted, cell["n_candidates"], *row.values]))
+            if n_counted:
+                for name, values in chances.items():
+                    values.append(100 * cell[name]["chance"])
+        table = format_rows("query → passages", [*counts, *columns], counted)
+        parts = []
+        for name, values in chances.items():
+            if name.startswith("acc@") and values:
+                ends = sorted({f"{end:.1f}" for end in (min(values), max(values))}, key=float)
+                parts.append(f"{name} {' to '.join(ends)}")
+        return f"{table}\nby chance: {', '.join(parts)}" if parts else table
+
 
 def with_intervals(scores: RankingScores, *, samples: int = 1000, seed: int = 0) -> dict[str, Any]:
-    """Return the measures, each with the ends of its bootstrap interval, and the counts, for JSON."""
+    """Return the measures, each with the ends of its bootstrap interval and its chance, and the counts, for JSON."""
     lows, highs = bootstrap_interval(scores.per_query, samples=samples, seed=seed)
-    content = scores.as_dict()
+    content = {**scores.as_dict(), "n_candidates": scores.n_candidates}
     for (name, mean), low, high in zip(scores.means.items(), lows.tolist(), highs.tolist()):
-        content[name] = {"mean": mean, "low": low, "high": high}
+        content[name] = {"mean": mean, "low": low, "high": high, "chance": scores.chance[name]}
     return content
 
 

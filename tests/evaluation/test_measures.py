@@ -1,6 +1,6 @@
 """Ranking measures against plain loops, by language, with bootstrap intervals."""
 
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -47,6 +47,17 @@ def test_equals_loops(rows):
     results = ranking_scores(scores, labels, ks=(1, 2, 10))
     assert results.means == pytest.approx(by_definition(rows, (1, 2, 10)), rel=1e-9)
     assert results.n_queries == len(rows) and results.n_without_relevant == sum(not sum(row) for row in labels)
+
+
+def test_chance_is_the_mean_of_all_orders():
+    """100.0 acc@10 of ten candidates was printed without a word, and read as a result."""
+    labels = [1, 1, 0, 0, 0, 0, 0]
+    orders = list(permutations(range(7)))
+    found = ranking_scores(orders, [labels] * len(orders), ks=(1, 3, 10))
+    assert found.means == pytest.approx(found.chance, rel=1e-9)
+    assert found.n_candidates == 7 and found.chance["acc@10"] == 1
+    mixed = ranking_scores([[1, 2], [1, 2, 3, 4], [1]], [[1, 0], [1, 0, 0, 0], [0]])
+    assert mixed.n_candidates == 3 and mixed.chance["acc@1"] == pytest.approx((1 / 2 + 1 / 4) / 2)
 
 
 def test_edges():

@@ -70,9 +70,13 @@ def test_the_report_has_intervals_everywhere(model: Any, pools: list[CandidatePo
     assert cell["n_queries"] == 4 and cell["mrr"]["low"] <= cell["mrr"]["mean"] <= cell["mrr"]["high"]
     lines = report.table().splitlines()
     mrr = {key: 100 * value for key, value in report.overall["mrr"].items()}
-    assert lines[2] == f"mrr      {mrr['mean']:5.1f}  ({mrr['low']:.1f} to {mrr['high']:.1f})"
-    assert lines[5] == "8 queries" and lines[7].split()[-5:] == ["acc@1", "acc@10", "MRR", "MAP", "NDCG@10"]
-    assert lines[8].startswith("de → ar") and len(lines) == 8 + 8
+    assert lines[2].startswith(f"mrr      {mrr['mean']:5.1f}  ({mrr['low']:.1f} to {mrr['high']:.1f})")
+    assert lines[0].endswith(f"by chance {100 / 11:5.1f}") and lines[5] == "11 candidates a query on average"
+    assert lines[6] == "8 queries" and lines[8].split()[-5:] == ["acc@1", "acc@10", "MRR", "MAP", "NDCG@10"]
+    assert lines[9].startswith("de → ar") and len(lines) == 9 + 8 + 1
+    english = next(line for line in lines if line.startswith("vi → en"))
+    assert english.split()[3:5] == ["4", "8"], "queries and candidates"
+    assert lines[-1] == "by chance: acc@1 12.5, acc@10 100.0"
 
 
 def test_examples_are_ranked_as_the_figures_are(model: Any, pools: list[CandidatePool]) -> None:
