@@ -306,6 +306,7 @@ def test_tatoeba_takes_lists_tensors_and_batches():
 @pytest.mark.parametrize(
     ("source", "target", "options", "message"),
     [
+        ([0, 1], [0, 1], {}, r"predictions must be embeddings, a vector .*: got 0 for a sentence; pass model.encode"),
         ([[1.0, 0.0], [1.0]], [[1.0, 0.0], [0.0, 1.0]], {}, "predictions must be vectors of one length"),
         ([[1.0, 0.0]], [[1.0, 0.0, 0.0]], {}, "same dim: got 2 and 3"),
         ([[0.0, 0.0]], [[1.0, 0.0]], {}, "only zeros"),

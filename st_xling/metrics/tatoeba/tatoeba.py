@@ -5,6 +5,7 @@ all sentences of the other side, by cosine? Row i of the predictions translates 
 """
 
 import inspect
+from numbers import Number
 
 import datasets
 import evaluate
@@ -65,6 +66,17 @@ class Tatoeba(RecoveringMetric):
         # would take eight times the memory.
         info.format = "numpy"
         return info
+
+    def add_batch(self, *, predictions=None, references=None, **others):
+        """Add sentence pairs to what compute() evaluates, as evaluate's metrics do."""
+        # evaluate answers labels with the names of Arrow types.
+        for name, rows in (("predictions", predictions), ("references", references)):
+            if rows is not None and len(rows) and isinstance(rows[0], Number):
+                raise ValueError(
+                    f"{name} must be embeddings, a vector for each sentence such as [[0.1, 0.9], [0.8, 0.2]]: got "
+                    f"{rows[0]!r} for a sentence; pass model.encode(sentences)."
+                )
+        super().add_batch(predictions=predictions, references=references, **others)
 
     def _compute(self, predictions, references, *, margin="ratio", k=4):
         _check_matrix(predictions, "predictions")
