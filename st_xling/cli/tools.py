@@ -517,7 +517,10 @@ def _push_pairs(
     if not (source_language and target_language and license):
         needed = {"--source-language": source_language, "--target-language": target_language, "--license": license}
         missing = [name for name, value in needed.items() if not value]
-        raise ValueError(f"a data set needs {', '.join(needed)}: add {' and '.join(missing)}.")
+        cure = f"add {' and '.join(missing)}"
+        if missing != ["--license"]:
+            cure += ", or --results with what mine, score or align-documents wrote by --json, which has the languages"
+        raise ValueError(f"a data set names its languages and its license: {cure}.")
     from st_xling.hub.dataset import push_dataset
 
     return push_dataset(
