@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import builtins
 import json
 import os
@@ -10,12 +9,13 @@ import re
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_origin
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE)]
 os.environ.setdefault("COLUMNS", "100")
 
+import reference  # noqa: E402
 import tables  # noqa: E402
 from docutils import nodes  # noqa: E402
 from sphinx.application import Sphinx  # noqa: E402
@@ -41,6 +41,7 @@ html_css_files = ["tables.css"]
 smartquotes_action = "De"  # straight quotes, as a shell wants them
 exclude_patterns = ["pictures"]
 nitpicky = True
+reference.write_pages()
 
 myst_enable_extensions = ["substitution"]
 myst_substitutions = tables.tables()
@@ -58,94 +59,31 @@ napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 napoleon_custom_sections = ["Source", "Requirements", "Inputs", "Relations"]
 
-#: Packages in the order of layers; a name that several list is described where it comes first.
-PACKAGES = [
-    "data",
-    "data.phrasebook",
-    "data.retrieval",
-    "models.slim",
-    "models",
-    "losses",
-    "training",
-    "training.cross_lingual_transfer",
-    "mining",
-    "reranking",
-    "evaluation",
-    "metrics",
-    "hub",
-    "reproduce",
-]
-
-
-def definition_of(value: Any, package: str, name: str) -> tuple[str, str]:
-    """Return module and qualified name of a class, function or class method; else ``package`` and ``name``.
-
-    A class method belongs to the class through which it was read, not to the one that defines it.
-    """
-    owner = getattr(value, "__self__", None)
-    if isinstance(owner, type):
-        return owner.__module__, f"{owner.__qualname__}.{value.__name__}"
-    return getattr(value, "__module__", package), getattr(value, "__qualname__", name)
-
-
-def homes() -> dict[str, tuple[str, Any]]:
-    """``package.name`` of every public name → the public name under which it is described, and its value."""
-    values: dict[str, tuple[str, Any]] = {}
-    first_names: dict[tuple[str, str], str] = {}
-    for package in [f"st_xling.{name}" for name in PACKAGES]:
-        module = import_module(package)
-        for name in module.__all__:
-            public_name = f"{package}.{name}"
-            value = getattr(module, name)
-            # The attributes of a type's alias are those of the type itself.
-            definition = (package, name) if get_origin(value) else definition_of(value, package, name)
-            home = first_names.setdefault(definition, public_name)
-            values[public_name] = home, value
-    return values
-
-
-HOMES = homes()
-
-
-def comment(package: str, name: str) -> str:
-    """Return the comment above or the docstring below the definition of a constant."""
-    from sphinx.pycode import ModuleAnalyzer
-
-    docs = ModuleAnalyzer.for_module(package).find_attr_docs().get(("", name))
-    if docs is None:
-        tree = ast.parse(Path(str(import_module(package).__file__)).read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
-                return comment(str(node.module), name)
-        return ""
-    return " ".join(docs).strip()
-
 
 class Public(SphinxDirective):
-    """``.. public:: PACKAGE``: its docstring and what its ``__all__`` lists."""
+    """``.. public:: PACKAGE``: what it is for, and a line for each page of what its ``__all__`` lists."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         package = self.arguments[0]
+        folder = package.partition(".")[2]
+        toctree = [".. toctree::", "   :hidden:", ""]
+        lines = [f".. py:module:: {package}", "", str(import_module(package).__doc__).partition("\n\n")[0], ""]
+        for idea, names in reference.ideas(package).items():
+            title = reference.title_of(idea, names)
+            toctree.append(f"   {folder}/{idea}")
+            listed = f" (``{'``, ``'.join(names)}``)" if title != ", ".join(names) else ""
+            lines.append(f"- :doc:`{title} <{folder}/{idea}>`{listed}: {reference.summary(package, names)}")
         elsewhere = []
-        lines = [f".. automodule:: {package}", "   :no-members:", ""]
         for name in import_module(package).__all__:
             full = f"{package}.{name}"
-            home, value = HOMES.get(full, (full, None))
+            home = reference.HOMES.get(full, (full,))[0]
             if home != full:
                 elsewhere.append(f":py:obj:`{name} <{home}>`")
-            elif isinstance(value, type):
-                kind = "exception" if issubclass(value, BaseException) else "class"
-                lines += [f".. auto{kind}:: {full}", "   :members:", ""]
-            elif callable(value) and get_origin(value) is None:
-                lines += [f".. autofunction:: {full}", ""]
-            elif value is not None:
-                shown = repr(value) if len(repr(value)) < 300 else f"{type(value).__name__} of {len(value)}"
-                lines += [f".. py:data:: {full}", f"   :value: {shown}", "", f"   {comment(package, name)}", ""]
         if elsewhere:
-            lines[3:3] = [f"Described elsewhere: {', '.join(elsewhere)}.", ""]
-        return self.parse_text_to_nodes("\n".join(lines))
+            lines += ["", f"Described elsewhere: {', '.join(elsewhere)}."]
+        return self.parse_text_to_nodes("\n".join([*lines, "", *toctree]))
 
 
 def leave_out(app: Sphinx, what: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:
@@ -191,9 +129,9 @@ def resolve(app: Sphinx, env: Any, node: Any, text: nodes.Node) -> nodes.Node | 
     if node.get("refdomain") != "py":
         return None
     value = look_up(node["reftarget"], scopes_of(node))
-    for home, public in HOMES.values():
+    for home, public in reference.HOMES.values():
         # Values without a module are never the same: the defaults differ.
-        if value is not None and definition_of(value, "", "") == definition_of(public, "?", ""):
+        if value is not None and reference.definition_of(value, "", "") == reference.definition_of(public, "?", ""):
             target = node.deepcopy()
             target["refspecific"] = False
             return env.domains["py"].resolve_xref(env, node["refdoc"], app.builder, "obj", home, target, text)

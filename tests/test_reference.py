@@ -67,8 +67,10 @@ def test_it_builds_without_a_warning(tmp_path: Path) -> None:
     assert built.returncode == 0, built.stderr
     pages = {path.relative_to(out).as_posix(): path.read_text("utf-8") for path in out.rglob("*.html")}
     expected = {
-        "api/mining.html": ['id="st_xling.mining.mine"', 'id="st_xling.mining.filters.copy"'],
-        "api/reranking.html": ['id="st_xling.reranking.rerank"'],
+        "api/mining.html": ['id="st_xling.mining.filters.copy"', 'href="mining/mined_pairs.html"'],
+        "api/mining/mined_pairs.html": ['id="st_xling.mining.mine"'],
+        "api/mining/calibration.html": ['id="st_xling.mining.calibrate"', 'id="example"'],
+        "api/reranking/pair_scorer.html": ['id="st_xling.reranking.rerank"'],
         "commands.html": ["st-xling evaluate tatoeba", "--target-precision"],
         "recipes.html": ["dap-released", "translation_ranking", "keep_duplicates_apart"],
         "data_specs.html": ["phrasebook", "columns"],
@@ -79,4 +81,6 @@ def test_it_builds_without_a_warning(tmp_path: Path) -> None:
     for page, texts in expected.items():
         assert all(text in pages[page] for text in texts), page
     index = (out / "searchindex.js").read_text("utf-8")
-    assert all(term in index for term in ("mine_texts", "best_threshold", "api/losses", "TranslationRankingLoss"))
+    assert all(
+        term in index for term in ("mine_texts", "best_threshold", "api/losses/koleo_loss", "TranslationRankingLoss")
+    )

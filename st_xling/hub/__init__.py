@@ -1,4 +1,4 @@
-"""A model's way to others: its card, and the Hub.
+"""Cards of models and data sets, and publishing on the Hub.
 
 - ``card``: writes a model's card by ``card_template.md`` from the content of its folder (``card_facts``)
 - ``eval_results``: the results of a card that the Hub's leaderboards read

@@ -1,4 +1,4 @@
-"""Objectives: a pure tensor function and the module that feeds it, one a file.
+"""Losses of pairs of sentences: each has a functional form and a module, and modules can be added up.
 
 - ``translation_ranking_loss``: TR: which of the batch is the translation?
 - ``representation_translation_loss``: RTL: rebuild the translation from the source's token states

@@ -1,4 +1,4 @@
-"""Encoders: a tiny one, any Hub encoder, the vocabulary and RTL heads; post-processing; word alignment.
+"""Encoders: load, make, grow and merge them; heads, post-processing and word alignment.
 
 - ``load``, ``view``: load an encoder as it was saved, or with another layer, pooling, prompt or type
 - ``tiny``, ``static``: small encoders built from text, a transformer and a table of vectors

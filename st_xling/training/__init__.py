@@ -1,4 +1,4 @@
-"""Recipes → model + loss + data → trainer; loss state saved and resumed.
+"""Training by recipes: an encoder, a sum of losses and data, with checkpoints from which it resumes.
 
 - ``arguments``, ``options``: sentence-transformers' training arguments, with ours
 - ``recipe``, ``recipe_files``: YAML → losses, training arguments, data and model options
