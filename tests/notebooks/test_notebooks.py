@@ -33,6 +33,17 @@ def test_runs_as_kept(name, tmp_path, request):
     fresh = run_notebook(path, tmp_path, encoder)
     for number, (before, now) in enumerate(zip(code_cells(kept(name)), code_cells(fresh), strict=True), 1):
         assert kinds(before.outputs) == kinds(now.outputs), f"code cell {number} of {name}: {now.source}"
+    assert written_by_others(name, {file.name for file in tmp_path.iterdir()}) == set()
+
+
+def written_by_others(name: str, files: set[str]) -> set[str]:
+    """Return which of the files of a notebook another one names: run in one folder, it would meet them."""
+    named: set[str] = set()
+    for path in notebooks():
+        if path.stem != name:
+            for cell in code_cells(kept(path.stem)):
+                named |= set(re.findall(r"[\w.-]*[.-][\w.-]*", cell.source))
+    return files & named
 
 
 @pytest.mark.parametrize("name", [path.stem for path in notebooks()])
@@ -45,6 +56,8 @@ def test_kept_outputs_are_clean(name):
     assert notebook.metadata.kernelspec.name == "python3"
     for number, cell in enumerate(code_cells(notebook), 1):
         assert cell.execution_count == number and not cell.metadata
+        # A notebook ends at the first command that fails: "!command" goes on, and so does bash without -e.
+        assert not re.search(r"(?m)^\s*!|^%%bash(?! -e$)", cell.source)
         assert not [output for output in cell.outputs if output.get("name") == "stderr"]
     text = "\n".join([printed(notebook), *(cell.source for cell in notebook.cells)])
     assert not re.search(r"(?<![\w.~/])/(?:home|root|tmp|usr|var|work|Users|mnt|opt)\b|[A-Z]:\\", text)
