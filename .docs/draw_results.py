@@ -14,7 +14,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from st_xling.evaluation.pictures import save_figure
+from st_xling.evaluation.pictures import draw_front, save_figure
 
 FOLDER = Path(__file__).parent
 PICTURES = FOLDER.parent / "st_xling" / "docs" / "pictures"
@@ -210,6 +210,11 @@ def draw_first_stage() -> None:
     save_figure(figure, PICTURES / "first_stage.png", dpi=130)
 
 
+def draw_realigned() -> None:
+    merged = recorded("realigned_merge")["merge"]
+    draw_front(merged["front"], merged["weight"], PICTURES / "realigned.png")
+
+
 def main() -> None:
     dots("tatoeba", {f"{way} English": tatoeba("tatoeba", way) for way in ("to", "from")})
     dots("fine_tuning", {name: tatoeba(f"e5_small_dap_{name}", "to", "from") for name in ("before", "after")})
@@ -220,6 +225,7 @@ def main() -> None:
     draw_reranking()
     draw_retrieval()
     draw_first_stage()
+    draw_realigned()
 
 
 if __name__ == "__main__":
