@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -11,6 +12,7 @@ from st_xling.utils.text import ParallelTextError
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
     from datasets import Dataset, IterableDataset
 
 logger = logging.getLogger(__name__)
@@ -40,6 +42,19 @@ def pair_dataset(rows: Iterable[tuple[str, str, str, str]]) -> Dataset:
     columns = list(zip(*rows)) or [()] * len(COLUMNS)
     cells = {name: list(column) for name, column in zip(COLUMNS, columns)}
     return Dataset.from_dict(cells, features=text_features())
+
+
+def dataset_in_memory(table: pa.Table) -> Dataset:
+    """Return a table as a data set; its text columns may be larger than 2 GiB.
+
+    Without a fingerprint, ``datasets`` makes one of the content: it joins the chunks of each column to a copy, which
+    fails with "offset overflow" for a text column above 2 GiB.
+    """
+    from datasets import Dataset
+
+    is_large = table.nbytes >= 2**31
+    fingerprint = uuid.uuid4().hex if is_large else None
+    return Dataset(table, fingerprint=fingerprint)
 
 
 def stream_rows(dataset: Any) -> int | None:

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from st_xling.data.check import is_unicode
+from st_xling.data.pairs import dataset_in_memory
 from st_xling.mining.margins import check_aligned, margin_scores
 from st_xling.mining.score_mixture import ESTIMATED, estimate_threshold
 from st_xling.mining.search.exact import Neighbors
@@ -66,11 +67,11 @@ class MinedPairs:
 
     def to_dataset(self, source_sentences: Sequence[str], target_sentences: Sequence[str]) -> Dataset:
         """Return the pairs as a data set of ``source``, ``target`` and ``score``, to train with."""
-        from datasets import Dataset
+        import pyarrow as pa
 
         sources = [source_sentences[row] for row in self.source_indices.tolist()]
         targets = [target_sentences[row] for row in self.target_indices.tolist()]
-        return Dataset.from_dict({"source": sources, "target": targets, "score": self.scores.tolist()})
+        return dataset_in_memory(pa.table({"source": sources, "target": targets, "score": self.scores.tolist()}))
 
     def select(self, rows: np.ndarray | slice) -> MinedPairs:
         """Select the pairs at ``rows``: a boolean mask, indices or a slice."""

@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import mine_hard_negatives
 
-from st_xling.data.pairs import append_columns
+from st_xling.data.pairs import append_columns, dataset_in_memory
 from st_xling.data.text_cells import column_texts, leak_key, text_columns
 from st_xling.models.encoding import encode
 from st_xling.training.options import check_negative_search
@@ -156,7 +157,7 @@ def add_hard_negatives(
     # Of several processes the main one: the others' devices may round otherwise, and they must train on the same rows.
     distributed.init_distributed()
     columns = distributed.run_on_main(mine)
-    return append_columns(dataset, Dataset.from_dict(columns))
+    return append_columns(dataset, dataset_in_memory(pa.table(columns)))
 
 
 class _Pairs:

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
 from torch import Tensor
 
-from st_xling.data.pairs import append_columns
+from st_xling.data.pairs import append_columns, dataset_in_memory
 from st_xling.data.spec import split_prompt_name
 from st_xling.data.text_cells import KEPT_TEXT, column_texts
 from st_xling.data.texts_by_language import language_texts
@@ -145,7 +146,7 @@ def add_replay(
     columns: dict[str, list[str]] = {}
     for number, name in enumerate(kept_text_columns(per_pair)):
         columns[name] = [kept[(row * per_pair + number) % len(kept)] for row in range(len(dataset))]
-    added = Dataset.from_dict(columns)
+    added = dataset_in_memory(pa.table(columns))
 
     def fill() -> str:
         fingerprint = hashlib.sha256(f"{model_fingerprint(start)} replay {max_length}".encode()).hexdigest()

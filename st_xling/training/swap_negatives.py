@@ -7,10 +7,11 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
 from datasets import Dataset, IterableDataset
 
 from st_xling.data.hard_translation_sets import check_hard_categories, hard_translations
-from st_xling.data.pairs import append_columns
+from st_xling.data.pairs import append_columns, dataset_in_memory
 from st_xling.data.text_cells import column_texts
 from st_xling.utils.languages import canonical_language
 
@@ -84,7 +85,7 @@ def add_swap_negatives(
     message = "hard negatives by a swap (%s): %s of %s pairs; the others have none"
     log = logger.info if changed_count else logger.warning
     log(message, ", ".join(categories), f"{changed_count:,}", f"{len(targets):,}")
-    return append_columns(dataset, Dataset.from_dict({NEGATIVE: negatives}))
+    return append_columns(dataset, dataset_in_memory(pa.table({NEGATIVE: negatives})))
 
 
 def near_translation(text: str, categories: Sequence[str], *, seed: int = 0) -> str | None:

@@ -3,10 +3,11 @@
 import logging
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from st_xling.data import load_data_specs
-from st_xling.data.pairs import Sample
+from st_xling.data.pairs import Sample, append_columns, dataset_in_memory
 from tests.data.test_read import cells as pairs
 from tests.data.test_read import write
 
@@ -57,3 +58,13 @@ def test_more_than_there_is(corpus: dict[str, str], caplog: pytest.LogCaptureFix
         ]
     with pytest.raises(ValueError, match="expected size=N with seed=4"):
         load_data_specs([f"{corpus['tsv']}?seed=4"])
+
+
+def test_a_column_of_more_than_two_gibibytes_of_text() -> None:
+    """``datasets`` joins the chunks of a column for its fingerprint, and failed after hours of mining negatives. The
+    chunks here are one, many times."""
+    chunk = pa.array(["a" * 2**26])
+    large = dataset_in_memory(pa.table({"negative": pa.chunked_array([chunk] * 32)}))
+    pairs = append_columns(dataset_in_memory(pa.table({"source": [str(row) for row in range(32)]})), large)
+    assert pairs.column_names == ["source", "negative"]
+    assert pairs[31]["source"] == "31" and len(pairs[31]["negative"]) == 2**26

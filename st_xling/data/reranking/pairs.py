@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from st_xling.data.pairs import dataset_in_memory
 from st_xling.data.text_cells import find_sorted, text_hashes
 
 if TYPE_CHECKING:
@@ -102,11 +103,10 @@ def pick(columns: Mapping[str, Sequence[str]], rows: Sequence[int]) -> dict[str,
 def labeled_dataset(*columns: Sequence[Any]) -> Dataset:
     """Make a data set of one row a pair from :data:`PAIR_COLUMNS`, in this order. *Shape:* ``(pairs,)`` each"""
     import pyarrow as pa
-    from datasets import Dataset
 
     # ST's binary cross-entropy takes floats.
     types = {name: pa.string() for name in PAIR_COLUMNS} | {"label": pa.float32()}
-    return Dataset(pa.table(list(columns), schema=pa.schema(types.items())))
+    return dataset_in_memory(pa.table(list(columns), schema=pa.schema(types.items())))
 
 
 def same_text_classes(columns: Iterable[Sequence[str]]) -> np.ndarray:
