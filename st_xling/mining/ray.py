@@ -81,7 +81,7 @@ def map_on_ray(
 
     Raises:
         ValueError: If ray is not installed, or the function raised one.
-        OSError: If the function raised one.
+        OSError: If the function raised one, or what it holds does not fit Ray's object store.
         ChildProcessError: If workers were killed repeatedly.
     """
     with ray_cluster() as ray:
@@ -93,7 +93,15 @@ def map_on_ray(
         # Tasks, not actors: after the loss of a node there may be room for fewer. A worker keeps its function for the
         # next task (max_calls: also on a GPU).
         remote = ray.remote(**needed, max_retries=RETRIES, max_calls=0)(_run_on_worker)
-        shared = [ray.put(start)], os.urandom(8), "cuda" if gpus else "cpu", threads
+        try:
+            started = ray.put(start)
+        except (ray.exceptions.ObjectStoreFullError, ray.exceptions.OutOfDiskError) as error:
+            raise OSError(
+                f"{name}: what all workers need, such as arrays of embeddings, fits neither Ray's object store on this "
+                f"machine nor its disk, of which Ray leaves 5 % free ({type(error).__name__}); give stores "
+                "(write_store), which workers read themselves, or set object_store_memory of ray.init."
+            ) from None
+        shared = [started], os.urandom(8), "cuda" if gpus else "cpu", threads
         todo = iter(items)
         running = deque[tuple[Any, Any]]()  # items with references to their results
         try:

@@ -107,16 +107,23 @@ def same_result(folder: Path) -> None:
 
 
 def killed_nodes(folder: Path) -> None:
-    """Three nodes; one dies during the search, one while text is embedded, and some workers besides."""
+    """Three nodes; one dies during the search, one while text is embedded, and some workers besides. Before that, what
+    is sent is larger than the object store, with a disk that counts as full."""
     os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # else addresses of loopback become the machine's
     import ray
     from ray.cluster_utils import Cluster
 
     own: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "node_ip_address": "127.0.0.1"}
     quick = {"health_check_initial_delay_ms": 1000, "health_check_period_ms": 500, "health_check_failure_threshold": 3}
+    quick |= {"local_fs_capacity_threshold": 0.0}
     cluster = Cluster(initialize_head=True, head_node_args={**own, "include_dashboard": False, "_system_config": quick})
     nodes = [cluster.add_node(**own) for _ in range(2)]
     ray.init(address=cluster.address, log_to_driver=False, _node_ip_address="127.0.0.1")
+
+    try:
+        find_neighbors(np.ones((100_000, 250), np.float32), np.ones((4, 250), np.float32), k=1, engine="ray")
+    except OSError as error:
+        print(error)
 
     def lose_node() -> None:
         cluster.remove_node(nodes.pop(), allow_graceful=False)

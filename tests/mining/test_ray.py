@@ -84,7 +84,7 @@ def test_a_local_cluster_gives_the_same_result(folder: Path) -> None:
 @needs_ray
 @pytest.mark.slow
 def test_killed_workers_and_nodes_lose_their_tasks_only(folder: Path) -> None:
-    drive("nodes", folder)
+    assert "arrays of embeddings, fits neither Ray's object store on this machine" in drive("nodes", folder)
     assert_found(folder / "nodes.npz", find_neighbors(*stores(folder)))
     assert np.load(folder / "vectors.npy").tobytes() == embedded_here(folder).tobytes()
     for name, tasks, deaths in (("searched", 20, 7), ("loaded", 0, 4)):
