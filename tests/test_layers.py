@@ -106,15 +106,13 @@ def test_the_package_has_all_packages() -> None:
 
 @pytest.mark.slow
 def test_type_checkers_see_the_names(tmp_path: Path) -> None:
-    """Each as what it is, through mypy."""
+    """Each as what it is, through mypy, which reads what a run of it in this checkout has kept."""
     from mypy.api import run
 
     names = ", ".join(name for name in st_xling.__all__)
     script = tmp_path / "script.py"
     script.write_text(f"from st_xling import {names}\nreveal_type(training.recipe_names)\n")
-    output, _, _ = run(
-        ["--no-incremental", "--follow-imports=silent", "--config-file=", "--ignore-missing-imports", str(script)]
-    )
+    output, _, _ = run(["--config-file", str(ROOT.parent / "setup.cfg"), str(script)])
     assert "error:" not in output, output
     assert "str | None" in output
     assert "list[" in output
