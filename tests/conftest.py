@@ -3,6 +3,8 @@
 import atexit
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
 
 os.environ["HF_DATASETS_CACHE"] = tempfile.mkdtemp(prefix="datasets-")
@@ -12,7 +14,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that tests sta
 os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
 os.environ.setdefault("TQDM_DISABLE", "1")
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,8 @@ import pytest
 import torch
 
 atexit.register(shutil.rmtree, os.environ["HF_DATASETS_CACHE"], ignore_errors=True)
+
+ROOT = Path(__file__).resolve().parents[1]
 
 PAIRS = [
     ("Der Hund schläft unter dem Tisch.", "The dog is sleeping under the table."),
@@ -141,6 +145,19 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]
     folder = tmp_path_factory.mktemp("demo") / "xling-demo"
     size = DemoSize(train=250, test=60, mining=60, gold=30, epochs=2.0)
     return folder, run_demo(folder, size=size)
+
+
+@pytest.fixture(scope="session")
+def warm_python() -> Iterator[str]:
+    """The path of a Python that starts at once, next to an ``st-xling`` that does; see :mod:`tests.warm`."""
+    from tests.warm import write_programs
+
+    with tempfile.TemporaryDirectory(prefix="warm-") as folder:  # not pytest's: a socket's path is short
+        address = f"{folder}/socket"
+        command = [sys.executable, "-m", "tests.warm", address]
+        with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+            assert server.stdout is not None and server.stdout.readline() == b"ready\n"
+            yield str(write_programs(Path(folder), address))
 
 
 @pytest.fixture

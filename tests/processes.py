@@ -28,6 +28,7 @@ def run_together(
     folder: Path,
     *,
     seconds: float,
+    python: str = sys.executable,
     disturb: Callable[[subprocess.Popen[bytes]], None] | None = None,
 ) -> list[Ended]:
     """Run Python with each of the argument lists at once; when one fails, or time is up, end all of them.
@@ -36,6 +37,7 @@ def run_together(
         commands: What follows ``python``.
         folder: Where their streams are kept: a full pipe would stop a process.
         seconds: Time for all.
+        python: The interpreter.
         disturb: Called with the first process once it runs.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -50,7 +52,7 @@ def run_together(
             with out.open("wb") as stdout, err.open("wb") as stderr:
                 started.append(
                     subprocess.Popen(
-                        [sys.executable, *command],
+                        [python, *command],
                         stdin=subprocess.DEVNULL,
                         stdout=stdout,
                         stderr=stderr,

@@ -78,11 +78,11 @@ def test_pairs_of_documents_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_some_of_the_benchmarks_run_quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_some_of_the_benchmarks_run_quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm_python: str) -> None:
     monkeypatch.delenv("ST_XLING_DATA", raising=False)
     monkeypatch.delenv("ST_XLING_E5", raising=False)
     names = ["filters", "losses", "mining", "training"]
-    command = [sys.executable, "-m", "tests.benchmarks", *names, "--quick", "--out", str(tmp_path)]
+    command = [warm_python, "-m", "tests.benchmarks", *names, "--quick", "--out", str(tmp_path)]
     ran = subprocess.run(command, cwd=FOLDER.parents[1], capture_output=True, text=True, timeout=600)
     assert ran.returncode == 0, ran.stdout + ran.stderr[-3000:]
     assert "THE FIGURES SAY NOTHING" in ran.stdout and "MISSED" not in ran.stdout

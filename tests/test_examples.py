@@ -4,6 +4,7 @@ import io
 import re
 import shlex
 import shutil
+import sys
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,8 +118,9 @@ class Workshop:
     of the others runs in a folder of its own, with copies.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, python: str) -> None:
         self.folder = folder / "files"
+        self.python = python
         self.home = folder / "home"
         self.folder.mkdir()
         write_example_files(self.folder)
@@ -169,6 +171,7 @@ class Workshop:
         stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
         with pytest.MonkeyPatch.context() as patch, redirect_stdout(stdout):
             patch.chdir(folder)
+            patch.setattr(sys, "executable", self.python)  # of the steps of `reproduce`
             patch.setattr("huggingface_hub.constants.HF_HOME", str(self.home))  # beside it, vectors are cached
             patch.setenv("TOKENIZERS_PARALLELISM", "true")
             patch.setenv("TRANSFORMERS_VERBOSITY", "error")
@@ -179,8 +182,8 @@ class Workshop:
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
-    return Workshop(tmp_path_factory.mktemp("examples"))
+def workshop(tmp_path_factory: pytest.TempPathFactory, warm_python: str) -> Workshop:
+    return Workshop(tmp_path_factory.mktemp("examples"), warm_python)
 
 
 @pytest.mark.slow

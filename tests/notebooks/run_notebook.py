@@ -7,6 +7,7 @@ folder ``ST_XLING_E5``, and is left as it is without.
 import base64
 import io
 import os
+import re
 import sys
 import tempfile
 import time
@@ -34,6 +35,12 @@ _ENVIRONMENT = {
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",
 }
 
+FEWER = 20
+"""Divides numbers of steps where a notebook is only tested."""
+
+# max_steps=80, "arguments.max_steps": 80, --eval-steps 20
+_STEPS = re.compile(r'(?<=steps)("?(?:=|: | ))(\d+)\b')
+
 COLOURS = 256
 """Of a kept picture: enough for a diagram or a color map, at half the size."""
 
@@ -49,10 +56,12 @@ _WIDGET = "application/vnd.jupyter.widget-view+json"
 class ThisPython(AsyncKernelManager):
     """Starts this interpreter, not one that a kernel spec of the machine names."""
 
+    python = sys.executable
+
     @property
     def kernel_spec(self) -> KernelSpec:
         return KernelSpec(
-            argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
+            argv=[self.python, "-m", "ipykernel_launcher", "-f", "{connection_file}"],
             display_name="Python 3",
             language="python",
         )
@@ -80,13 +89,22 @@ def hub_cache(folder: Path, encoder: str | Path) -> Path:
     return folder
 
 
-def run_notebook(path: Path, folder: Path, encoder: str | Path | None = None) -> Any:
+def run_notebook(
+    path: Path,
+    folder: Path,
+    encoder: str | Path | None = None,
+    *,
+    python: str = sys.executable,
+    few_steps: bool = False,
+) -> Any:
     """The notebook with the outputs of a fresh run; the file is not written.
 
     Args:
         path: The notebook.
         folder: Where its cells run.
         encoder: Folder that is read as :data:`READY_MODEL`.
+        python: Interpreter of its kernel; with an ``encoder`` a fresh one, which reads where the Hub's cache is.
+        few_steps: Train for a :data:`FEWER`-th of the steps: the cells run, and little is learned.
 
     Raises:
         nbclient.exceptions.CellExecutionError: With the cell that failed, and why.
@@ -96,9 +114,11 @@ def run_notebook(path: Path, folder: Path, encoder: str | Path | None = None) ->
         if cell.cell_type == "code":
             cell.outputs = []
             cell.execution_count = None
+            if few_steps:
+                cell.source = _STEPS.sub(_fewer, cell.source)
     client = NotebookClient(
         notebook,
-        kernel_manager_class=ThisPython,
+        kernel_manager_class=type("GivenPython", (ThisPython,), {"python": python}),
         timeout=SECONDS_A_CELL,
         record_timing=False,
         resources={"metadata": {"path": str(folder)}},
@@ -109,6 +129,10 @@ def run_notebook(path: Path, folder: Path, encoder: str | Path | None = None) ->
             environment["HF_HUB_CACHE"] = str(hub_cache(Path(settings) / "hub", encoder))
         client.execute(env=environment)
     return notebook
+
+
+def _fewer(steps: re.Match[str]) -> str:
+    return f"{steps[1]}{max(1, int(steps[2]) // FEWER)}"
 
 
 def kept_outputs(outputs: list[Any]) -> list[Any]:

@@ -4,6 +4,7 @@ To keep outputs anew, after a change: ``python -m tests.notebooks.run_notebook``
 """
 
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,10 +28,11 @@ def code_cells(notebook: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", [path.stem for path in notebooks()])
-def test_runs_as_kept(name, tmp_path, request):
+def test_runs_as_kept(name, tmp_path, request, warm_python):
     path = NOTEBOOKS / f"{name}.ipynb"
     encoder = request.getfixturevalue("real_encoder") if reads_ready_model(path) else None  # skips where it is absent
-    fresh = run_notebook(path, tmp_path, encoder)
+    python = warm_python if encoder is None else sys.executable
+    fresh = run_notebook(path, tmp_path, encoder, python=python, few_steps=True)  # as many outputs, of the same kinds
     for number, (before, now) in enumerate(zip(code_cells(kept(name)), code_cells(fresh), strict=True), 1):
         assert kinds(before.outputs) == kinds(now.outputs), f"code cell {number} of {name}: {now.source}"
     assert written_by_others(name, {file.name for file in tmp_path.iterdir()}) == set()

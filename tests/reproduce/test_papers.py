@@ -5,6 +5,7 @@ import importlib
 import itertools
 import re
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -269,8 +270,11 @@ def test_a_setting_that_a_paper_does_not_have_is_named(change: str, capsys: pyte
 
 
 @pytest.mark.slow
-def test_the_papers_own_setting_reads_the_papers_own_files(tmp_path: Path) -> None:
+def test_the_papers_own_setting_reads_the_papers_own_files(
+    tmp_path: Path, warm_python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """InsuranceQA in English and Chinese, and parallel text for XPI, in their published layouts."""
+    monkeypatch.setattr(sys, "executable", warm_python)  # of the steps
     data = tmp_path / "data"
     for part in ("train", "valid", "test"):
         write_v2(data / "insuranceQA" / "V2", part=part)

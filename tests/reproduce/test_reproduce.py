@@ -370,7 +370,10 @@ def test_other_data_are_other_results(toy: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_failure_is_named_the_rest_stands_and_a_kill_changes_nothing(toy: Path, tmp_path: Path) -> None:
+def test_a_failure_is_named_the_rest_stands_and_a_kill_changes_nothing(
+    toy: Path, tmp_path: Path, warm_python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", warm_python)  # of the steps
     out = tmp_path / "out"
     content = reproduce(load_paper(str(toy)), out, jobs=2)
     rows = content["tables"]["1"]["rows"]

@@ -86,10 +86,10 @@ def test_stopped_and_resumed_it_is_one_process_of_twice_the_batch(
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(tmp_path_factory: pytest.TempPathFactory, warm_python: str) -> Path:
     folder = tmp_path_factory.mktemp("spread")
     words = [*TORCHRUN, "-m", "tests.training.spread_training", str(folder)]
-    ended = run_together([words], folder, seconds=SECONDS + 10)[0]
+    ended = run_together([words], folder, seconds=SECONDS + 10, python=warm_python)[0]
     assert (folder / "rank0.safetensors").exists() and (folder / "rank1.safetensors").exists(), ended.stderr
     (folder / "ended.json").write_text(json.dumps([ended.status, ended.stderr]))
     return folder
@@ -139,11 +139,13 @@ def test_a_refused_command_ends_both_with_one_message(trained: Path) -> None:
     assert f"st-xling: error: --out must be empty or a run of ours: {trained} contains " in stderr
 
 
-def test_both_have_the_same_columns_of_negatives_and_labels(saved_encoder: Path, tmp_path: Path) -> None:
+def test_both_have_the_same_columns_of_negatives_and_labels(
+    saved_encoder: Path, tmp_path: Path, warm_python: str
+) -> None:
     """Called before the training arguments were made, the second process took itself for one without a main one."""
     (tmp_path / "model").symlink_to(saved_encoder)
     words = [*TORCHRUN, "-m", "tests.training.spread_columns", str(tmp_path)]
-    ended = run_together([words], tmp_path, seconds=SECONDS)[0]
+    ended = run_together([words], tmp_path, seconds=SECONDS, python=warm_python)[0]
     assert ended.status == 0, ended.stderr
     first, second = (told(tmp_path, rank) for rank in range(2))
     assert first == second and first["processes"] == 2 and first["steps"] == 2
@@ -151,13 +153,13 @@ def test_both_have_the_same_columns_of_negatives_and_labels(saved_encoder: Path,
 
 
 @pytest.fixture(scope="module")
-def by_arguments(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def by_arguments(tmp_path_factory: pytest.TempPathFactory, warm_python: str) -> Path:
     """A folder with the ends of a script's runs, in one process and in two."""
     folder = tmp_path_factory.mktemp("arguments")
     for name, launcher in (("one", []), ("two", TORCHRUN)):
         (folder / name).mkdir()
         words = [*launcher, "-m", "tests.training.spread_arguments", str(folder / name)]
-        ended = run_together([words], folder / f"{name}.log", seconds=2 * SECONDS)[0]
+        ended = run_together([words], folder / f"{name}.log", seconds=2 * SECONDS, python=warm_python)[0]
         assert ended.status == 0, ended.stderr
     return folder
 
