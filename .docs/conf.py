@@ -38,7 +38,7 @@ html_theme = "furo"
 html_title = f"st-xling {release}"
 html_static_path = ["static"]
 html_css_files = ["tables.css"]
-smartquotes_action = "De"  # straight quotes, as a shell wants them
+smartquotes = False  # straight quotes and two hyphens, as a shell wants them
 exclude_patterns = ["pictures"]
 nitpicky = True
 reference.write_pages()
@@ -183,7 +183,7 @@ def with_references(text: str, page: str) -> str:
         if "hub_cards/" in target or ".github/" in target:
             return f"{words} (`{target.lstrip('./')}{ending}` of a checkout)"
         # The folders as they are here, not in a checkout.
-        target = re.sub(r"^(?:\.\./)*(?:st_xling/docs|(notebooks))/", r"/\1/", target)
+        target = re.sub(r"^(?:\.\./)*(?:st_xling/docs|\.docs|(notebooks))/", r"/\1/", target)
         name = os.path.normpath(target if target.startswith("/") else f"{folder}/{target}").replace("//", "/")
         words = words.replace("`", "")
         if anchor:
