@@ -149,10 +149,14 @@ def add_replay(
     added = dataset_in_memory(pa.table(columns))
 
     def fill() -> str:
-        fingerprint = hashlib.sha256(f"{model_fingerprint(start)} replay {max_length}".encode()).hexdigest()
+        fingerprint = hashlib.sha256(
+            f"{model_fingerprint(start)} replay, all dimensions {max_length}".encode()
+        ).hexdigest()
 
         def vectors_of(block: list[str]) -> dict[str, np.ndarray]:
-            return {OUTPUT: encode(start, block, prompt="")}  # the texts have theirs
+            # All dimensions, as in training, also of a model that keeps fewer when it encodes. The texts have prompts.
+            with start.truncate_sentence_embeddings(None):
+                return {OUTPUT: encode(start, block, prompt="")}
 
         with _limited_length(start, max_length):
             cached_vectors(kept, [OUTPUT], vectors_of, fingerprint=fingerprint, folder=cache)

@@ -89,17 +89,20 @@ def test_a_stopped_run_resumes_with_the_vectors_of_its_start(
 
 
 def test_each_text_is_read_with_its_prompt(make_model: Any, tmp_path: Path) -> None:
-    """Queries and passages of a retriever have different ones; batches are the same with and without replay."""
+    """Queries and passages of a retriever have different ones; batches are the same with and without replay. A model
+    that keeps some dimensions when it encodes is trained in all of them."""
     (tmp_path / "queries.txt").write_text("Wie alt ist das Buch?\nWo ist der Hund?\n", encoding="utf-8")
     specs = [f"de={tmp_path}/queries.txt?prompt_name=query", "de=phrasebook?size=3&seed=2"]
     texts = load_kept_texts(specs)
     assert {name: len(texts_of_prompt) for name, texts_of_prompt in texts.items()} == {"query": 2, "": 3}
     model = make_model(seed=3)
     model.prompts = {"query": "query: "}
+    model.truncate_dim = 8
     pairs = Dataset.from_dict({"source": list("abcdefg"), "target": list("hijklmn")})
     replayed = add_replay(pairs, texts, model, per_pair=1, cache=tmp_path / "cache")
     with_prompt = [text for text in replayed["kept_text_1"] if text.startswith("query: ")]
     assert len(set(replayed["kept_text_1"])) == 5 and len(set(with_prompt)) == 2
+    model.truncate_dim = None
     expected = model.encode(replayed["kept_text_1"][:], prompt="")
     np.testing.assert_allclose(replayed["label"][:][:, 0].numpy(), expected, atol=1e-5)
     np.testing.assert_array_equal(row_keys(replayed), row_keys(pairs))
