@@ -378,7 +378,7 @@ def _files_of_split(folder: Path, name: str | None, split: str | None) -> list[P
     for split_name, paths in data_files.items():
         files_by_split[str(split_name)] = list(map(Path, paths))
     for files in files_by_split.values():
-        _check_inside(folder, files)
+        check_inside(folder, files)
     if not files_by_split:
         return sorted(folder.glob("*.tmx*"))
     return files_by_split.get(split or _only_split(files_by_split, str(folder)), [])
@@ -394,7 +394,7 @@ def _only_split(splits: Iterable[str], where: str) -> str:
     return splits[0]
 
 
-def _check_inside(folder: Path, files: Iterable[Path]) -> None:
+def check_inside(folder: Path, files: Iterable[Path]) -> None:
     """Raise ``ParallelTextError`` for files that a folder names and that lie elsewhere.
 
     The metadata of a folder of ``datasets`` (``data_files`` in its card, the shards in ``state.json``) may name any
@@ -438,7 +438,7 @@ def _load_table(dataset_id: str | Path, request: PairRequest, *, content: str = 
     try:
         if _is_saved(folder):
             loaded = datasets.load_from_disk(str(folder))
-            _check_inside(folder, _arrow_files(loaded))
+            check_inside(folder, _arrow_files(loaded))
             if split and isinstance(loaded, datasets.DatasetDict):
                 loaded = loaded[split]
         else:

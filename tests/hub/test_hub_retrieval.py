@@ -1,5 +1,6 @@
 """``evaluate retrieval --data de=user/set``: retrieval sets of the Hub in the layout of BEIR and mteb."""
 
+import os
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -24,8 +25,8 @@ OWN_SPLITS = {"corpus": "corpus", "queries": "queries"}
 PARTS = {"corpus": CORPUS, "queries": QUERIES, "qrels": QRELS}
 
 
-def put(hub: Hub, repo: str, configs: dict[str, dict[str, Any]], splits: dict[str, str]) -> None:
-    """Publish configurations, each with one split: that of its name in ``splits``, or ``dev``."""
+def put(hub: Hub, repo: str, configs: dict[str, dict[str, Any]], splits: dict[str, str]) -> dict[str, bytes]:
+    """Publish configurations, each with one split: that of its name in ``splits``, or ``dev``; returns the files."""
     files = {}
     card = ""
     for config, columns in configs.items():
@@ -34,7 +35,9 @@ def put(hub: Hub, repo: str, configs: dict[str, dict[str, Any]], splits: dict[st
         Dataset.from_dict(columns).to_parquet(buffer)
         files[f"{config}/{split}.parquet"] = buffer.getvalue()
         card += f"- config_name: {config}\n  data_files:\n  - split: {split}\n    path: {config}/{split}.parquet\n"
-    hub.put(repo, {**files, "README.md": f"---\nconfigs:\n{card}---\n".encode()}, "datasets")
+    files["README.md"] = f"---\nconfigs:\n{card}---\n".encode()
+    hub.put(repo, files, "datasets")
+    return files
 
 
 def test_a_set_of_the_hub_is_evaluated(my_encoder: Path, hub: Hub, client: Run) -> None:
@@ -73,6 +76,31 @@ def test_a_set_of_one_language(hub: Hub) -> None:
     assert list(data.passages) == ["Hunde Der Hund schläft.", "Die Katze trinkt."]
     assert data.queries == {"en": {"q1": "Who sleeps?", "q2": "Who drinks?"}}
     assert data.relevant == {"q1": {"p1": 1}, "q2": {"p2": 1}}
+
+
+def test_a_downloaded_set(hub: Hub, tmp_path: Path) -> None:
+    """``hf download user/set`` and a folder: expected to be read as by its id, and anew when a file was replaced; a
+    card that names files outside of the folder is refused."""
+    files = put(hub, "user/set", {"default": QRELS, "corpus": CORPUS, "queries": QUERIES}, OWN_SPLITS)
+    folder = tmp_path / "set"
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    spec = f"de={folder}?split=dev&queries=en"
+    (published,) = load_retrieval_specs(["de=user/set?split=dev&queries=en"])
+    (downloaded,) = load_retrieval_specs([spec])
+    assert downloaded.sha256 == published.sha256
+    times = (folder / "corpus" / "corpus.parquet").stat()
+    Dataset.from_dict({**CORPUS, "text": ["Hund.", "Katze."]}).to_parquet(folder / "corpus" / "corpus.parquet")
+    os.utime(folder / "corpus" / "corpus.parquet", ns=(times.st_atime_ns, times.st_mtime_ns))
+    (corrected,) = load_retrieval_specs([spec])
+    assert list(corrected.passages) == ["Hunde Hund.", "Katze."]
+
+    card = folder / "README.md"
+    (folder / "corpus" / "corpus.parquet").rename(tmp_path / "elsewhere.parquet")
+    card.write_text(card.read_text().replace("corpus/corpus.parquet", "../elsewhere.parquet"))
+    with pytest.raises(ParallelTextError, match="inside the folder"):
+        load_retrieval_specs([spec])
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,11 @@ from typing import Any
 
 from st_xling.data.check import FaultLog, broken_text, is_unicode, numbered_lines
 from st_xling.data.formats import TEXT_KEYS, fixed_columns, is_id_header, json_objects, titled_text
+from st_xling.data.locations import check_inside
 from st_xling.data.test_sets import HUB_RETRIEVAL_SETS, where_to_get
 from st_xling.utils.languages import match_language
 from st_xling.utils.terminal import first_line
-from st_xling.utils.text import PACKED, unpacked_name
+from st_xling.utils.text import PACKED, ParallelTextError, home_path, unpacked_name
 
 _IDS = ("_id", "docid", "id")
 _CHUNK = 10_000
@@ -369,13 +370,9 @@ def load_hub_retrieval_set(
         repo = published.dataset
         revision = published.revision
     try:
-        configs = datasets.get_dataset_config_names(repo, revision=revision)
-        prefix = _config_prefix(configs, name, language, query_language)
-        # Sets of one language may have the judgments in the default configuration.
-        candidates = [f"{prefix}qrels", "default"]
-        qrels = next((config for config in candidates if config in configs), "qrels")
         tables = []
-        for config in (f"{prefix}corpus", f"{prefix}queries", qrels):
+        configs = datasets.get_dataset_config_names(repo, revision=revision)
+        for config in _part_configs(configs, name, language, query_language):
             splits = datasets.get_dataset_split_names(repo, config, revision=revision)
             config_split = splits[0] if len(splits) == 1 else split
             tables.append(datasets.load_dataset(repo, config, split=config_split, revision=revision))
@@ -385,6 +382,90 @@ def load_hub_retrieval_set(
             f"could not be read: {type(error).__name__}: {first_line(error)}. Check the spelling, ?name= and "
             "?split=, and the network (HF_HUB_OFFLINE)."
         ) from error
+    return _set_of_tables(tables, location, query_language, skip_bad_lines=skip_bad_lines)
+
+
+def is_downloaded_set(folder: Path) -> bool:
+    """Return whether a folder is a retrieval set of the Hub that was downloaded, with the configurations in its card.
+
+    Where the folder also has qrels as :func:`read_folder` reads them, it is read as files.
+    """
+    from huggingface_hub import metadata_load
+
+    card = folder / "README.md"
+    if not card.is_file() or any(folder.glob("qrels*.tsv")) or any(folder.glob("qrels/*.tsv")):
+        return False
+    configs = (metadata_load(card) or {}).get("configs")
+    if not isinstance(configs, list):
+        return False
+    names = [config.get("config_name") for config in configs if isinstance(config, Mapping)]
+    return any(str(name).endswith("corpus") for name in names)
+
+
+def load_downloaded_set(
+    location: str, language: str, query_language: str, *, name: str | None, split: str, skip_bad_lines: bool
+) -> SetParts:
+    """Load passages, queries and judgments of a data set of the Hub that was downloaded into a folder.
+
+    The files themselves are read, not what ``datasets`` cached of earlier ones.
+
+    Args, Raises: As in :func:`load_hub_retrieval_set`; the data are Parquet or JSON lines.
+    """
+    import datasets
+
+    folder = home_path(location)
+    tables = []
+    try:
+        configs = datasets.get_dataset_config_names(str(folder))
+        for config in _part_configs(configs, name, language, query_language):
+            files = datasets.load_dataset_builder(str(folder), config).config.data_files or {}
+            chosen = files[next(iter(files)) if len(files) == 1 else split]
+            tables.append(_rows_of_files(folder, list(map(Path, chosen))))
+    except (ParallelTextError, ValueError):
+        raise
+    except Exception as error:  # see load_hub_retrieval_set
+        raise ValueError(
+            f"{folder}: expected a data set of the Hub with configurations corpus, queries and qrels, and split "
+            f"{split!r}: {type(error).__name__}: {first_line(error)}. Check ?name= and ?split=."
+        ) from error
+    return _set_of_tables(tables, location, query_language, skip_bad_lines=skip_bad_lines)
+
+
+def _rows_of_files(folder: Path, files: Sequence[Path]) -> Iterator[Any]:
+    """Yield the rows of Parquet files or JSON lines inside a folder."""
+    import pyarrow.parquet as pq
+
+    check_inside(folder, files)
+    if unknown := [file for file in files if not file.name.endswith((".parquet", ".jsonl", ".json"))]:
+        raise ValueError(f"{folder}: expected Parquet or JSON lines, got {unknown[0].name}.")
+
+    def rows() -> Iterator[Any]:
+        for file in files:
+            if file.suffix == ".parquet":
+                for batch in pq.ParquetFile(file).iter_batches():
+                    yield from batch.to_pylist()
+            else:
+                faults = FaultLog(skip_bad_lines=False, what="rows")
+                for _, row in json_objects(file, faults):
+                    yield row
+                faults.finalize()
+
+    return rows()
+
+
+def _part_configs(configs: Sequence[str], name: str | None, language: str, query_language: str) -> list[str]:
+    """Return the configurations of passages, queries and judgments."""
+    prefix = _config_prefix(configs, name, language, query_language)
+    # Sets of one language may have the judgments in the default configuration.
+    candidates = [f"{prefix}qrels", "default"]
+    qrels = next((config for config in candidates if config in configs), "qrels")
+    return [f"{prefix}corpus", f"{prefix}queries", qrels]
+
+
+def _set_of_tables(
+    tables: Sequence[Iterable[Any]], location: str, query_language: str, *, skip_bad_lines: bool
+) -> SetParts:
+    """Check the rows of passages, queries and judgments."""
     faults = FaultLog(skip_bad_lines=skip_bad_lines, what="retrieval sets")
 
     def records(table: Iterable[Any], part: str) -> Iterator[tuple[str, str]]:

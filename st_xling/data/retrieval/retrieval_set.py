@@ -13,7 +13,15 @@ from st_xling.data.check import ParallelTextError
 from st_xling.data.locations import HUB_ID
 from st_xling.data.pairs import Sample
 from st_xling.data.phrasebook import phrase_passages
-from st_xling.data.retrieval.files import Passages, Qrels, chosen_languages, load_hub_retrieval_set, read_folder
+from st_xling.data.retrieval.files import (
+    Passages,
+    Qrels,
+    chosen_languages,
+    is_downloaded_set,
+    load_downloaded_set,
+    load_hub_retrieval_set,
+    read_folder,
+)
 from st_xling.data.spec import OPTIONS, DataSpec, parse_spec, phrase_sample
 from st_xling.data.squad_form import read_squad
 from st_xling.data.test_sets import HUB_RETRIEVAL_SETS
@@ -72,7 +80,8 @@ def read_retrieval_set(
     """Read a folder in the layout of BEIR, Mr.TyDi or MIRACL; see :func:`read_folder` for the files.
 
     Args:
-        folder: The folder, or what :func:`~st_xling.data.retrieval.files.load_hub_retrieval_set` reads from the Hub.
+        folder: The folder, or what :func:`~st_xling.data.retrieval.files.load_hub_retrieval_set` reads from the Hub,
+            also downloaded into a folder.
         language: Language of the passages, which the files do not name.
         split: Split of queries and qrels.
         query_languages: To read, where queries are there in several languages; by default all of them. On the Hub the
@@ -85,14 +94,15 @@ def read_retrieval_set(
         ParallelTextError: Faulty lines, a file's together; relevant passages that are not in the corpus.
         ValueError: A query language that is not there, or whose queries have no relevant passage.
     """
+    path = home_path(str(folder))
     is_id = "/" in str(folder) and HUB_ID.fullmatch(str(folder))
-    if not home_path(str(folder)).exists() and (is_id or str(folder) in HUB_RETRIEVAL_SETS):
+    is_on_hub = not path.exists() and (is_id or str(folder) in HUB_RETRIEVAL_SETS)
+    if is_on_hub or is_downloaded_set(path):
         query_language, *others = [language] if query_languages is None else query_languages
         if others:
             raise ValueError(f"{folder}, a data set of the Hub, takes one language of queries.")
-        parts = load_hub_retrieval_set(
-            str(folder), language, query_language, name=name, split=split, skip_bad_lines=skip_bad_lines
-        )
+        load = load_hub_retrieval_set if is_on_hub else load_downloaded_set
+        parts = load(str(folder), language, query_language, name=name, split=split, skip_bad_lines=skip_bad_lines)
     else:
         parts = read_folder(folder, language, query_languages, split=split, skip_bad_lines=skip_bad_lines)
     where = f"{folder}, split {split!r}"
