@@ -42,9 +42,9 @@ def test_the_page_is_made_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len([line for line in page.splitlines() if line.startswith("| ")]) == len(load_rows()) + 2 * len(GROUPS)
 
 
-def entry_of(run: Any) -> Meeting:
+def entry_of(attempt: Any, tool: str = "tool==1") -> Meeting:
     """Register a meeting, and take it away again."""
-    meeting("tool==1", tried="x", expected="x", users="x")(run)
+    meeting(tool, tried="x", expected="x", users="x")(attempt)
     return MEETINGS.pop()
 
 
@@ -62,6 +62,16 @@ def test_a_meeting_that_fails_does_not_stop_the_others(tmp_path: Path) -> None:
         ("not tried", "no such package"),
         ("fails", "cannot read de.tmx"),
     ]
+
+
+def test_a_meeting_of_several_versions_is_one_row(tmp_path: Path) -> None:
+    """Whoever looks up one version must see which of them fails: the worst result counts, and names its version."""
+
+    def newer_alone(folder: Path, tool: Environment) -> str | None:
+        return None if tool.packages[0] == "tool==2" else "older"
+
+    row = hold(entry_of(newer_alone, "tool==1,2"), "Files", tmp_path)
+    assert (row.version, row.result, row.came) == ("1, 2", "differs", "1: older")
 
 
 def test_packages_have_a_version(tmp_path: Path) -> None:

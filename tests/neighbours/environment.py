@@ -92,7 +92,7 @@ class Environment:
         Raises:
             NeighborFailed: If it ends with an error.
         """
-        script = _CALL.format(source=inspect.getsource(function), name=function.__name__)
+        script = _CALL.format(source=source_without_decorators(function), name=function.__name__)
         return json.loads(self.run("-c", script, given=json.dumps(arguments, default=str)).rpartition("\nANSWER")[2])
 
     def run(self, *words: str | Path, given: str = "") -> str:
@@ -110,6 +110,14 @@ class Environment:
         if done.returncode:
             raise NeighborFailed(_last_line(done.stderr))
         return done.stdout
+
+
+def source_without_decorators(function: Callable[..., Any]) -> str:
+    """Return the source of a function from ``def`` on."""
+    source = inspect.getsource(function)
+    start = re.search(r"^def ", source, re.MULTILINE)
+    assert start is not None, "functions of modules are not indented"
+    return source[start.start() :]
 
 
 def debian_files(folder: Path, package: str) -> Path:

@@ -13,9 +13,12 @@ from tests.neighbours.environment import Environment, NotTried
 #: Characters of a cell, at most.
 LONGEST = 100
 
+#: What can come of a meeting, the better before the worse.
+RESULTS = ("works", "not tried", "differs", "fails")
+
 #: Tries something in a folder that is empty, with the tool's environment; returns what came otherwise than expected,
 #: ``None`` if nothing did.
-Try = Callable[[Path, Environment], "str | None"]
+Attempt = Callable[[Path, Environment], "str | None"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,35 +26,43 @@ class Meeting:
     """One thing that is tried with one tool.
 
     Attributes:
+        name: Name of the function that tries it.
+        group: Name of its module, which is a kind of file.
         tool: Name of the tool.
-        version: Its version.
-        packages: What is installed, each with its version.
+        versions: Its versions, each of which is tried.
+        other_packages: What else is installed, each with its version.
         tried: What is tried, in a few words.
         expected: What a good engineer expects, written before the first run.
         users: Who meets it.
         remedy: What a user does where it comes otherwise; empty if nothing needs to be done.
         above_ours: Whether the packages are put above those of the running environment.
-        run: Tries it.
+        from_registry: Whether the tool is a package of the registry.
+        attempt: Tries it.
     """
 
+    name: str
+    group: str
     tool: str
-    version: str
-    packages: tuple[str, ...]
+    versions: tuple[str, ...]
+    other_packages: tuple[str, ...]
     tried: str
     expected: str
     users: str
     remedy: str
     above_ours: bool
-    run: Try
+    from_registry: bool
+    attempt: Attempt
 
     @property
-    def name(self) -> str:
-        return self.run.__name__
+    def version(self) -> str:
+        """All versions, as the page names them."""
+        return ", ".join(self.versions)
 
-    @property
-    def group(self) -> str:
-        """Name of the module, which is a kind of file."""
-        return self.run.__module__.rpartition(".")[2]
+    def packages(self, version: str) -> tuple[str, ...]:
+        """Return what is installed for a version of the tool."""
+        if not self.from_registry:
+            return self.other_packages
+        return (f"{self.tool}=={version}", *self.other_packages)
 
 
 @dataclass(frozen=True)
@@ -59,14 +70,14 @@ class Row:
     """A meeting with what came of it.
 
     Attributes:
-        name: Name of its function.
+        name: Name of the meeting.
         group: Kind of file, the heading on the page.
         tool: Name of the tool.
-        version: Its version.
+        version: Its version, or its versions.
         tried: What was tried.
         expected: What was expected.
         came: What came; ``"as expected"``, or what differs.
-        result: ``"works"``, ``"differs"``, ``"fails"`` or ``"not tried"``.
+        result: ``"works"``, ``"differs"``, ``"fails"`` or ``"not tried"``; the worst of all versions.
         users: Who meets it.
         remedy: What they do.
     """
@@ -92,44 +103,68 @@ MEETINGS: list[Meeting] = []
 
 def meeting(
     tool: str,
-    *more_packages: str,
+    *other_packages: str,
     tried: str,
     expected: str,
     users: str,
     remedy: str = "",
     above_ours: bool = False,
     from_registry: bool = True,
-) -> Callable[[Try], Try]:
+    name: str | None = None,
+) -> Callable[[Attempt], Attempt]:
     """Register a function as a meeting.
 
     Args:
-        tool: The package with its version, such as ``"hypomnema==0.8"``.
-        more_packages: What else is installed, each with its version.
+        tool: The package with its version, such as ``"hypomnema==0.8"``, or with several, each of which is tried:
+            ``"sentence-transformers==6.0.1,6.1.0"``.
+        other_packages: What else is installed, each with its version.
         tried: See :class:`Meeting`.
         expected: See :class:`Meeting`.
         users: See :class:`Meeting`.
         remedy: See :class:`Meeting`.
         above_ours: See :class:`Meeting`.
-        from_registry: Whether the tool is a package of the registry; the function gets others itself.
+        from_registry: See :class:`Meeting`; the function gets a tool of elsewhere itself.
+        name: Name of the meeting. Defaults to that of the function.
     """
 
-    def register(run: Try) -> Try:
-        name, _, version = tool.partition("==")
+    def register(attempt: Attempt) -> Attempt:
+        package, _, versions = tool.partition("==")
         entry = Meeting(
-            tool=name.partition("[")[0],
-            version=version,
-            packages=(tool, *more_packages) if from_registry else more_packages,
+            name=name or attempt.__name__,
+            group=attempt.__module__.rpartition(".")[2],
+            tool=package,
+            versions=tuple(versions.split(",")),
+            other_packages=other_packages,
             tried=tried,
             expected=expected,
             users=users,
             remedy=remedy,
             above_ours=above_ours,
-            run=run,
+            from_registry=from_registry,
+            attempt=attempt,
         )
         MEETINGS.append(entry)
-        return run
+        return attempt
 
     return register
+
+
+def not_tried(tool: str, *, name: str, module: str, tried: str, reason: str) -> None:
+    """Register a meeting that cannot be held, with the reason why.
+
+    Args:
+        tool: The tool with its version.
+        name: Name of the meeting.
+        module: ``__name__`` of its module.
+        tried: See :class:`Meeting`.
+        reason: Why it is not tried.
+    """
+
+    def attempt(folder: Path, environment: Environment) -> str | None:
+        raise NotTried(reason)
+
+    attempt.__module__ = module
+    meeting(tool, tried=tried, expected="-", users="-", from_registry=False, name=name)(attempt)
 
 
 def hold(entry: Meeting, heading: str, environments: Path) -> Row:
@@ -140,17 +175,14 @@ def hold(entry: Meeting, heading: str, environments: Path) -> Row:
         heading: Heading of its kind of file.
         environments: Folder of the installed tools.
     """
-    environment = Environment(environments, entry.packages, above_ours=entry.above_ours)
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            difference = entry.run(Path(folder), environment)
-        except NotTried as reason:
-            result, came = "not tried", str(reason)
-        except Exception as error:  # theirs, or ours about a file of theirs; the other meetings go on
-            result, came = "fails", " ".join(str(error).split())
-        else:
-            result = "works" if difference is None else "differs"
-            came = difference or "as expected"
+    result = "works"
+    facts = []
+    for version in entry.versions:
+        environment = Environment(environments, entry.packages(version), above_ours=entry.above_ours)
+        version_result, fact = hold_with(entry, environment)
+        result = max(result, version_result, key=RESULTS.index)
+        if version_result != "works":
+            facts.append(fact if len(entry.versions) == 1 else f"{version}: {fact}")
     return Row(
         name=entry.name,
         group=heading,
@@ -158,11 +190,25 @@ def hold(entry: Meeting, heading: str, environments: Path) -> Row:
         version=entry.version,
         tried=entry.tried,
         expected=entry.expected,
-        came=shortened(came.replace(f"{folder}/", "")),
+        came=shortened("; ".join(facts) or "as expected"),
         result=result,
         users=entry.users,
         remedy=entry.remedy,
     )
+
+
+def hold_with(entry: Meeting, environment: Environment) -> tuple[str, str]:
+    """Hold a meeting with one version of the tool; returns the result and what came."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            found = entry.attempt(Path(folder), environment)
+        except NotTried as reason:
+            return "not tried", str(reason)
+        except Exception as error:  # theirs, or ours about a file of theirs; the other meetings go on
+            return "fails", " ".join(str(error).split()).replace(f"{folder}/", "")
+    if found is None:
+        return "works", "as expected"
+    return "differs", found.replace(f"{folder}/", "")
 
 
 def shortened(text: str) -> str:

@@ -23,9 +23,11 @@ GROUPS = {
 
 
 def load_meetings() -> None:
-    """Import the modules of all meetings."""
+    """Import the modules of all meetings, and put the meetings in the order of the page."""
     for name in GROUPS:
         importlib.import_module(f"tests.neighbours.{name}")
+    order = list(GROUPS)
+    MEETINGS.sort(key=lambda entry: order.index(entry.group))
 
 
 def load_rows() -> list[Row]:

@@ -1,8 +1,8 @@
-"""Data sets and cards: files of pairs, data sets as they are published, cards."""
+"""Data sets and cards: files of pairs, data sets as they are published, cards, results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -28,36 +28,68 @@ PAIRS = [
     ("#Hashtag", "a, b; c|d"),
     ('Sie sagte: "Nein"', 'She said: "No"'),
 ]
+#: Reads a file of pairs, and returns its sources with their targets.
+Reader = Callable[[str], Any]
 
 
-def compare(
-    folder: Path, tool: Environment, ending: str, read: Callable[[str], Any], pairs: Sequence[tuple[str, str]] = PAIRS
-) -> str | None:
-    """Compare the pairs that a tool reads from a scored file of ours with those in it; in TSV they are escaped."""
-    path = score_to(folder, pairs, ending)
-    cells = pairs if ending != "tsv" else [tsv_line(pair).split("\t") for pair in pairs]
-    return difference(tool.call(read, path), cells)
+def reads_tsv(
+    tool: str, *, tried: str, remedy: str = "", pairs: list[tuple[str, str]] = PAIRS
+) -> Callable[[Reader], Reader]:
+    """Register a reader as a meeting: it reads a TSV file of scored pairs, as ``st-xling score`` writes it."""
+
+    def register(reader: Reader) -> Reader:
+        @meeting(
+            tool,
+            tried=tried,
+            expected="the same texts; tabs and backslashes escaped",
+            users="who looks at mined pairs",
+            remedy=remedy,
+            name=reader.__name__,
+        )
+        def attempt(folder: Path, environment: Environment) -> str | None:
+            path = score_to(folder, pairs, "tsv")
+            cells = [tsv_line(pair).split("\t") for pair in pairs]
+            return difference(environment.call(reader, path), cells)
+
+        return reader
+
+    return register
 
 
-def tsv_with_pandas(path: str) -> Any:
+def reads_jsonl(tool: str, *, tried: str) -> Callable[[Reader], Reader]:
+    """Register a reader as a meeting: it reads scored pairs as JSON lines."""
+
+    def register(reader: Reader) -> Reader:
+        @meeting(
+            tool,
+            tried=tried,
+            expected="the same texts",
+            users="who looks at mined pairs",
+            name=reader.__name__,
+        )
+        def attempt(folder: Path, environment: Environment) -> str | None:
+            path = score_to(folder, PAIRS, "jsonl")
+            return difference(environment.call(reader, path), PAIRS)
+
+        return reader
+
+    return register
+
+
+@reads_tsv(
+    "pandas==3.1.1",
+    tried="read_csv(path, sep='\\t') of our pairs",
+    remedy="quoting=3, keep_default_na=False, dtype=str; or JSON lines",
+)
+def pandas_reads_tsv(path: str) -> Any:
     import pandas
 
     table = pandas.read_csv(path, sep="\t")
     return table[["source", "target"]].astype(object).where(table.notna(), None).values.tolist()
 
 
-@meeting(
-    "pandas==3.1.1",
-    tried="read_csv(path, sep='\\t') of our pairs",
-    expected="the same texts; tabs and backslashes escaped",
-    users="who looks at mined pairs",
-    remedy="quoting=3, keep_default_na=False, dtype=str; or JSON lines",
-)
-def pandas_reads_tsv(folder: Path, tool: Environment) -> str | None:
-    return compare(folder, tool, "tsv", tsv_with_pandas)
-
-
-def tsv_with_pandas_as_it_is(path: str) -> Any:
+@reads_tsv("pandas==3.1.1", tried="the same with quoting=3, keep_default_na=False, dtype=str")
+def pandas_reads_tsv_as_it_is(path: str) -> Any:
     import csv
 
     import pandas
@@ -66,124 +98,59 @@ def tsv_with_pandas_as_it_is(path: str) -> Any:
     return table[["source", "target"]].values.tolist()
 
 
-@meeting(
-    "pandas==3.1.1",
-    tried="the same with quoting=3, keep_default_na=False, dtype=str",
-    expected="the same texts; tabs and backslashes escaped",
-    users="who looks at mined pairs",
-)
-def pandas_reads_tsv_as_it_is(folder: Path, tool: Environment) -> str | None:
-    return compare(folder, tool, "tsv", tsv_with_pandas_as_it_is)
-
-
-def jsonl_with_pandas(path: str) -> Any:
+@reads_jsonl("pandas==3.1.1", tried="read_json(path, lines=True) of our pairs")
+def pandas_reads_jsonl(path: str) -> Any:
     import pandas
 
     table = pandas.read_json(path, lines=True)
-    return [[str(cell) for cell in row] for row in table[["source", "target"]].values.tolist()]
+    return table[["source", "target"]].astype(str).values.tolist()
 
 
-@meeting(
-    "pandas==3.1.1",
-    tried="read_json(path, lines=True) of our pairs",
-    expected="the same texts",
-    users="who looks at mined pairs",
+@reads_tsv(
+    "polars==2.1.0",
+    tried="read_csv(path, separator='\\t') of our pairs",
+    remedy="quote_char=None, infer_schema=False; or JSON lines",
 )
-def pandas_reads_jsonl(folder: Path, tool: Environment) -> str | None:
-    return compare(folder, tool, "jsonl", jsonl_with_pandas)
-
-
-def tsv_with_polars(path: str) -> Any:
+def polars_reads_tsv(path: str) -> Any:
     import polars
 
     return polars.read_csv(path, separator="\t").select("source", "target").rows()
 
 
-@meeting(
-    "polars==2.1.0",
-    tried="read_csv(path, separator='\\t') of our pairs",
-    expected="the same texts; tabs and backslashes escaped",
-    users="who looks at mined pairs",
-    remedy="quote_char=None, infer_schema=False; or JSON lines",
-)
-def polars_reads_tsv(folder: Path, tool: Environment) -> str | None:
-    return compare(folder, tool, "tsv", tsv_with_polars)
-
-
-def tsv_with_polars_as_it_is(path: str) -> Any:
+@reads_tsv("polars==2.1.0", tried="the same with quote_char=None, infer_schema=False")
+def polars_reads_tsv_as_it_is(path: str) -> Any:
     import polars
 
     table = polars.read_csv(path, separator="\t", quote_char=None, infer_schema=False)
     return table.select("source", "target").rows()
 
 
-@meeting(
-    "polars==2.1.0",
-    tried="the same with quote_char=None, infer_schema=False",
-    expected="the same texts; tabs and backslashes escaped",
-    users="who looks at mined pairs",
-)
-def polars_reads_tsv_as_it_is(folder: Path, tool: Environment) -> str | None:
-    return compare(folder, tool, "tsv", tsv_with_polars_as_it_is)
-
-
-def jsonl_with_polars(path: str) -> Any:
+@reads_jsonl("polars==2.1.0", tried="read_ndjson(path) of our pairs")
+def polars_reads_jsonl(path: str) -> Any:
     import polars
 
     return polars.read_ndjson(path).select("source", "target").rows()
 
 
-@meeting(
-    "polars==2.1.0",
-    tried="read_ndjson(path) of our pairs",
-    expected="the same texts",
-    users="who looks at mined pairs",
+@reads_tsv(
+    "duckdb==2.0.0",
+    tried="select from 'pairs.tsv'",
+    remedy="read_csv('pairs.tsv', delim='\\t', header=true, quote='', all_varchar=true); or JSON lines",
+    # With the first pair, DuckDB would find out that quotation marks are text.
+    pairs=PAIRS[1:],
 )
-def polars_reads_jsonl(folder: Path, tool: Environment) -> str | None:
-    return compare(folder, tool, "jsonl", jsonl_with_polars)
-
-
-def tsv_with_duckdb(path: str) -> Any:
+def duckdb_reads_tsv(path: str) -> Any:
     import duckdb
 
     return duckdb.sql(f"select source, target from '{path}'").fetchall()
 
 
-@meeting(
-    "duckdb==2.0.0",
-    tried="select from 'pairs.tsv'",
-    expected="the same texts; tabs and backslashes escaped",
-    users="who filters mined pairs with SQL",
-    remedy="read_csv('pairs.tsv', delim='\\t', header=true, quote='', all_varchar=true); or JSON lines",
-)
-def duckdb_reads_tsv(folder: Path, tool: Environment) -> str | None:
-    # With the first pair, DuckDB would find out that quotation marks are text.
-    return compare(folder, tool, "tsv", tsv_with_duckdb, PAIRS[1:])
-
-
-def jsonl_with_duckdb(path: str) -> Any:
+@reads_jsonl("duckdb==2.0.0", tried="select from 'pairs.jsonl'")
+def duckdb_reads_jsonl(path: str) -> Any:
     import duckdb
 
     rows = duckdb.sql(f"select source, target from '{path}'").fetchall()
-    return [[str(cell) for cell in row] for row in rows]
-
-
-@meeting(
-    "duckdb==2.0.0",
-    tried="select from 'pairs.jsonl'",
-    expected="the same texts",
-    users="who filters mined pairs with SQL",
-)
-def duckdb_reads_jsonl(folder: Path, tool: Environment) -> str | None:
-    return compare(folder, tool, "jsonl", jsonl_with_duckdb)
-
-
-def load_data_set(folder: str) -> Any:
-    import datasets
-
-    datasets.disable_progress_bars()
-    rows = datasets.load_dataset(folder, split="train")
-    return [[row["source"], row["target"]] for row in rows]
+    return [[str(source), str(target)] for source, target in rows]
 
 
 def write_data_set(folder: Path) -> Path:
@@ -202,6 +169,14 @@ def write_data_set(folder: Path) -> Path:
     return out
 
 
+def load_data_set(folder: str) -> Any:
+    import datasets
+
+    datasets.disable_progress_bars()
+    rows = datasets.load_dataset(folder, split="train")
+    return [[row["source"], row["target"]] for row in rows]
+
+
 @meeting(
     "datasets==5.2.0",
     tried="load_dataset of a published data set",
@@ -211,6 +186,22 @@ def write_data_set(folder: Path) -> Path:
 )
 def datasets_loads_data_set(folder: Path, tool: Environment) -> str | None:
     return difference(tool.call(load_data_set, write_data_set(folder)), PAIRS)
+
+
+def read_parquet_with_polars(folder: str) -> Any:
+    import polars
+
+    return polars.read_parquet(f"{folder}/**/*.parquet").select("source", "target").rows()
+
+
+@meeting(
+    "polars==2.1.0",
+    tried="read_parquet of a published data set",
+    expected="the same texts, tabs and backslashes as they were",
+    users="who looks at a published data set",
+)
+def polars_reads_data_set(folder: Path, tool: Environment) -> str | None:
+    return difference(tool.call(read_parquet_with_polars, write_data_set(folder)), PAIRS)
 
 
 def read_card(path: str) -> Any:

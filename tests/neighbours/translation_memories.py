@@ -6,14 +6,17 @@ import json
 import shutil
 import subprocess
 import unicodedata
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
 
 import numpy as np
 
 from st_xling.data import load_pairs
 from st_xling.mining import score_texts
+from tests.neighbours.encoders import run_command, write_encoder
 from tests.neighbours.environment import Environment, NeighborFailed, debian_files
 from tests.neighbours.meeting import difference, meeting
 
@@ -239,6 +242,42 @@ def translate_toolkit_saves_our_tmx(folder: Path, tool: Environment) -> str | No
     return difference(read_pairs(theirs), PAIRS) or difference([*read_scored(theirs)], [*read_scored(ours)])
 
 
+def write_opus_corpus(folder: Path) -> list[str | Path]:
+    """Write pairs as OPUS keeps a corpus: zip files of XML, and links; returns options of opus_read."""
+    languages = ("de", "en")
+    packed = []
+    for side, language in enumerate(languages):
+        lines = []
+        for number, pair in enumerate(PAIRS, 1):
+            lines.append(f'<s id="{number}">{escape(pair[side])}</s>')
+        text = "\n".join(['<?xml version="1.0" encoding="utf-8"?>', "<document>", *lines, "</document>"])
+        path = folder / f"Books_raw_{language}.zip"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(f"Books/raw/{language}/book.xml", text)
+        packed.append(path)
+    links = folder / "links.xml"
+    lines = ['<?xml version="1.0" encoding="utf-8"?>', '<cesAlign version="1.0">']
+    lines.append('<linkGrp targType="s" fromDoc="de/book.xml.gz" toDoc="en/book.xml.gz">')
+    for number, _ in enumerate(PAIRS, 1):
+        lines.append(f'<link id="SL{number}" xtargets="{number};{number}"/>')
+    links.write_text("\n".join([*lines, "</linkGrp>", "</cesAlign>"]), encoding="utf-8")
+    corpus = ["-d", "Books", "-s", languages[0], "-t", languages[1], "-r", "latest", "-p", "raw"]
+    return [*corpus, "-af", links, "-sz", packed[0], "-tz", packed[1]]
+
+
+@meeting(
+    "opustools==1.9.0",
+    tried="opus_read -wm tmx, for us",
+    expected="the same texts in the same order",
+    users="who trains on OPUS",
+)
+def opus_read_writes_tmx(folder: Path, tool: Environment) -> str | None:
+    path = folder / "theirs.tmx"
+    tool.install()
+    tool.run(tool.folder / "bin" / "opus_read", *write_opus_corpus(folder), "-wm", "tmx", "-w", path)
+    return difference(read_pairs(path), PAIRS)
+
+
 OMEGAT_PROJECT = """<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
 <omegat><project version="1.0">
 <source_dir>__DEFAULT__</source_dir><target_dir>__DEFAULT__</target_dir><tm_dir>__DEFAULT__</tm_dir>
@@ -317,26 +356,39 @@ def omegat_writes_tmx(folder: Path, tool: Environment) -> str | None:
     return None
 
 
+#: Units of a sentence each, with its translation in three variants of Portuguese.
 VARIANTS = """<?xml version="1.0" encoding="UTF-8"?>
 <tmx version="1.4"><header creationtool="x" creationtoolversion="1" segtype="sentence" o-tmf="x" adminlang="en"
 srclang="de" datatype="plaintext"/><body>
-<tu><tuv xml:lang="de"><seg>Das Buch ist alt.</seg></tuv><tuv xml:lang="pt-PT"><seg>O livro é velho, pois.</seg></tuv>
-<tuv xml:lang="pt-BR"><seg>O livro é velho, viu.</seg></tuv></tu></body></tmx>
+<tu><tuv xml:lang="de"><seg>Das Buch ist alt.</seg></tuv>
+<tuv xml:lang="pt-PT"><seg>O livro é velho, pois.</seg></tuv>
+<tuv xml:lang="pt-BR"><seg>O livro é velho, viu.</seg></tuv>
+<tuv xml:lang="pt-AO"><seg>O livro é velho, ya.</seg></tuv></tu>
+<tu><tuv xml:lang="de"><seg>a &lt; b &amp; b &gt; c, "sagt" sie</seg></tuv>
+<tuv xml:lang="pt-AO"><seg>diz ela, ya</seg></tuv>
+<tuv xml:lang="pt-PT"><seg>diz ela, pois</seg></tuv>
+<tuv xml:lang="pt-BR"><seg>diz ela, viu</seg></tuv></tu></body></tmx>
 """
+#: What a Brazilian expects.
+BRAZILIAN_PAIRS = [("Das Buch ist alt.", "O livro é velho, viu."), ('a < b & b > c, "sagt" sie', "diz ela, viu")]
 
 
 @meeting(
     "OmegaT==3.6.0",
     from_registry=False,
-    tried="a unit in pt-PT and pt-BR, project in pt-BR, its memory for us",
-    expected="the Brazilian sentence, as pt-BR-de= reads it",
+    tried="units in pt-PT, pt-BR and pt-AO, project in pt-BR, its memory for train",
+    expected="the Brazilian sentences, as pt-BR-de= reads it; train takes it",
     users="who has several variants of a language in a memory",
 )
 def omegat_chooses_variant(folder: Path, tool: Environment) -> str | None:
     memory = folder / "variants.tmx"
     memory.write_text(VARIANTS, encoding="utf-8")
     translate_with_omegat(folder / "project", memory, tool, "pt-BR")
-    expected = [("Das Buch ist alt.", "O livro é velho, viu.")]
+    translated = folder / "project" / "project-level2.tmx"
     ours = read_pairs(memory, "de-pt-BR")
-    theirs = read_pairs(folder / "project" / "project-level2.tmx", "de-pt-BR")
-    return difference(ours, expected) or difference(theirs, expected)
+    theirs = read_pairs(translated, "de-pt-BR")
+    if found := difference(ours, BRAZILIAN_PAIRS) or difference(sorted(theirs), BRAZILIAN_PAIRS):
+        return found
+    start = write_encoder(folder)
+    run_command("train", "tr", "--model", start, "--data", f"de-pt-BR={translated}", "--out", folder / "trained")
+    return None

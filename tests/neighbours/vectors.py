@@ -12,7 +12,10 @@ from st_xling.mining import EmbeddingStore, find_neighbors, write_store
 from tests.neighbours.environment import Environment
 from tests.neighbours.meeting import meeting
 
-K = 5
+#: Number of neighbors that are searched.
+N_NEIGHBORS = 5
+#: Searches a .npy file of vectors (second) for the neighbors of another (first); returns their rows.
+Search = Callable[[str, str, int], Any]
 
 
 def write_vectors(folder: Path) -> tuple[Path, Path]:
@@ -22,37 +25,66 @@ def write_vectors(folder: Path) -> tuple[Path, Path]:
     targets[100:110] = targets[:10]
     sources = targets[:50] + 0.3 * random.normal(size=(50, 32)).astype(np.float32)
     sources *= random.uniform(0.5, 2, size=(50, 1)).astype(np.float32)
-    for name, vectors in (("sources", sources), ("targets", targets)):
-        np.save(folder / f"{name}.npy", vectors)
+    np.save(folder / "sources.npy", sources)
+    np.save(folder / "targets.npy", targets)
     return folder / "sources.npy", folder / "targets.npy"
 
 
-def compare(
-    folder: Path, tool: Environment, search: Callable[[str, str, int], Any], *, ties_by_row: bool = False
-) -> str | None:
-    """Compare the neighbors that a tool finds with ours.
+def first_of_equal(rows: np.ndarray) -> np.ndarray:
+    """Return rows of targets with the first one of two that are equal: rows 100 to 109 are rows 0 to 9 again."""
+    is_repeated = (rows >= 100) & (rows < 110)
+    return np.where(is_repeated, rows - 100, rows)
+
+
+def finds_neighbors(
+    tool: str, *other_packages: str, tried: str, ties_by_row: bool = False, remedy: str = ""
+) -> Callable[[Search], Search]:
+    """Register a search as a meeting: it finds the neighbors that we find.
 
     Args:
-        folder: An empty folder.
-        tool: The tool.
-        search: Searches the targets for the sources, with its code.
+        tool: See :func:`~tests.neighbours.meeting.meeting`.
+        other_packages: See :func:`~tests.neighbours.meeting.meeting`.
+        tried: See :class:`~tests.neighbours.meeting.Meeting`.
         ties_by_row: Whether equal targets are expected in the order of their rows; otherwise in any.
+        remedy: See :class:`~tests.neighbours.meeting.Meeting`.
     """
-    sources, targets = write_vectors(folder)
-    found = np.array(tool.call(search, sources, targets, K))
-    ours, _ = find_neighbors(np.load(sources), np.load(targets), k=K)
-    # Numbers 100 to 109 are equal to 0 to 9.
-    distinct = found - 100 * ((found >= 100) & (found < 110))
-    our_distinct = ours.indices - 100 * ((ours.indices >= 100) & (ours.indices < 110))
-    facts = []
-    if wrong := int((distinct != our_distinct).any(axis=1).sum()):
-        facts.append(f"{wrong} of {len(found)} queries have other neighbors")
-    elif (tied := int((found != ours.indices).any(axis=1).sum())) and ties_by_row:
-        facts.append(f"{tied} of {len(found)} queries have equal vectors in another order")
-    return ", ".join(facts) or None
+
+    def register(search: Search) -> Search:
+        @meeting(
+            tool,
+            *other_packages,
+            tried=tried,
+            expected=f"our neighbors; equal vectors {'by row' if ties_by_row else 'in any order'}",
+            users="who puts our embeddings into an index or a database",
+            remedy=remedy,
+            name=search.__name__,
+        )
+        def attempt(folder: Path, environment: Environment) -> str | None:
+            sources, targets = write_vectors(folder)
+            theirs = np.array(environment.call(search, sources, targets, N_NEIGHBORS))
+            neighbors, _ = find_neighbors(np.load(sources), np.load(targets), k=N_NEIGHBORS)
+            ours = neighbors.indices
+            is_other = (first_of_equal(theirs) != first_of_equal(ours)).any(axis=1)
+            if is_other.any():
+                return f"{is_other.sum()} of {len(theirs)} queries have other neighbors"
+            is_tied = (theirs != ours).any(axis=1)
+            if ties_by_row and is_tied.any():
+                return f"{is_tied.sum()} of {len(theirs)} queries have equal vectors in another order"
+            return None
+
+        return search
+
+    return register
 
 
-def search_with_faiss(sources: str, targets: str, k: int) -> Any:
+@finds_neighbors(
+    "faiss-cpu==1.15.1",
+    "numpy==2.4.6",
+    tried="flat search of our vectors, normalized",
+    ties_by_row=True,
+    remedy="order equal scores by row yourself, among more hits than you need",
+)
+def faiss_finds(sources: str, targets: str, k: int) -> Any:
     import faiss
     import numpy as np
 
@@ -64,19 +96,8 @@ def search_with_faiss(sources: str, targets: str, k: int) -> Any:
     return index.search(queries, k)[1].tolist()
 
 
-@meeting(
-    "faiss-cpu==1.15.1",
-    "numpy==2.4.6",
-    tried="flat search of our vectors, normalized",
-    expected="our neighbors; equal vectors by row",
-    users="who puts our embeddings into an index",
-    remedy="order equal scores by row yourself, among more hits than you need",
-)
-def faiss_finds(folder: Path, tool: Environment) -> str | None:
-    return compare(folder, tool, search_with_faiss, ties_by_row=True)
-
-
-def search_with_hnswlib(sources: str, targets: str, k: int) -> Any:
+@finds_neighbors("hnswlib==0.8.0", "numpy==2.4.6", tried="cosine search of our vectors, ef as many as rows")
+def hnswlib_finds(sources: str, targets: str, k: int) -> Any:
     import hnswlib
     import numpy as np
 
@@ -88,18 +109,14 @@ def search_with_hnswlib(sources: str, targets: str, k: int) -> Any:
     return index.knn_query(queries, k=k, num_threads=1)[0].tolist()
 
 
-@meeting(
-    "hnswlib==0.8.0",
-    "numpy==2.4.6",
-    tried="cosine search of our vectors, ef as many as rows",
-    expected="our neighbors; equal vectors in any order",
-    users="who puts our embeddings into an index",
+@finds_neighbors(
+    "usearch==2.26.6",
+    "numpy==2.2.6",
+    tried="exact cosine search of our vectors",
+    ties_by_row=True,
+    remedy="order equal scores by row yourself, among more hits than you need",
 )
-def hnswlib_finds(folder: Path, tool: Environment) -> str | None:
-    return compare(folder, tool, search_with_hnswlib)
-
-
-def search_with_usearch(sources: str, targets: str, k: int) -> Any:
+def usearch_finds(sources: str, targets: str, k: int) -> Any:
     import numpy as np
     from usearch.index import search
 
@@ -107,19 +124,8 @@ def search_with_usearch(sources: str, targets: str, k: int) -> Any:
     return matches.keys.tolist()
 
 
-@meeting(
-    "usearch==2.26.6",
-    "numpy==2.2.6",
-    tried="exact cosine search of our vectors",
-    expected="our neighbors; equal vectors by row",
-    users="who puts our embeddings into an index",
-    remedy="order equal scores by row yourself, among more hits than you need",
-)
-def usearch_finds(folder: Path, tool: Environment) -> str | None:
-    return compare(folder, tool, search_with_usearch, ties_by_row=True)
-
-
-def search_with_voyager(sources: str, targets: str, k: int) -> Any:
+@finds_neighbors("voyager==2.2.3", "numpy==2.4.6", tried="cosine search of our vectors, ef as many as rows")
+def voyager_finds(sources: str, targets: str, k: int) -> Any:
     import numpy as np
     import voyager
 
@@ -129,18 +135,8 @@ def search_with_voyager(sources: str, targets: str, k: int) -> Any:
     return index.query(np.load(sources), k=k, num_threads=1, query_ef=len(vectors))[0].tolist()
 
 
-@meeting(
-    "voyager==2.2.3",
-    "numpy==2.4.6",
-    tried="cosine search of our vectors, ef as many as rows",
-    expected="our neighbors; equal vectors in any order",
-    users="who puts our embeddings into an index",
-)
-def voyager_finds(folder: Path, tool: Environment) -> str | None:
-    return compare(folder, tool, search_with_voyager)
-
-
-def search_with_qdrant(sources: str, targets: str, k: int) -> Any:
+@finds_neighbors("qdrant-client==1.20.0", tried="cosine search of our vectors in memory")
+def qdrant_finds(sources: str, targets: str, k: int) -> Any:
     import numpy as np
     from qdrant_client import QdrantClient
     from qdrant_client.models import Distance, PointStruct, VectorParams
@@ -156,17 +152,33 @@ def search_with_qdrant(sources: str, targets: str, k: int) -> Any:
     return found
 
 
-@meeting(
-    "qdrant-client==1.20.0",
-    tried="cosine search of our vectors in memory",
-    expected="our neighbors; equal vectors in any order",
-    users="who puts our embeddings into a database",
+@finds_neighbors(
+    "lancedb==0.40.0",
+    "pyarrow==26.0.1",
+    tried="cosine search of our vectors, without an index",
+    ties_by_row=True,
 )
-def qdrant_finds(folder: Path, tool: Environment) -> str | None:
-    return compare(folder, tool, search_with_qdrant)
+def lancedb_finds(sources: str, targets: str, k: int) -> Any:
+    import tempfile
+
+    import lancedb
+    import numpy as np
+
+    queries, vectors = np.load(sources), np.load(targets)
+    rows = [{"row": row, "vector": vector.tolist()} for row, vector in enumerate(vectors)]
+    with tempfile.TemporaryDirectory() as folder:
+        table = lancedb.connect(folder).create_table("targets", rows)
+        found = []
+        for query in queries:
+            hits = table.search(query).distance_type("cosine").limit(k).to_list()
+            found.append([hit["row"] for hit in hits])
+    return found
 
 
-def search_with_duckdb(sources: str, targets: str, k: int) -> Any:
+@finds_neighbors(
+    "duckdb==2.0.0", "numpy==2.4.6", tried="array_cosine_similarity over our vectors, then by row", ties_by_row=True
+)
+def duckdb_finds(sources: str, targets: str, k: int) -> Any:
     import duckdb
     import numpy as np
 
@@ -174,21 +186,15 @@ def search_with_duckdb(sources: str, targets: str, k: int) -> Any:
     dim = vectors.shape[1]
     connection = duckdb.connect()
     connection.execute(f"create table targets (number integer, vector float[{dim}])")
-    connection.executemany("insert into targets values (?, ?)", [[row, v.tolist()] for row, v in enumerate(vectors)])
+    rows = [[row, vector.tolist()] for row, vector in enumerate(vectors)]
+    connection.executemany("insert into targets values (?, ?)", rows)
     statement = f"""select number from targets
         order by array_cosine_similarity(vector, ?::float[{dim}]) desc, number limit {k}"""
-    return [[row for (row,) in connection.execute(statement, [query.tolist()]).fetchall()] for query in queries]
-
-
-@meeting(
-    "duckdb==2.0.0",
-    "numpy==2.4.6",
-    tried="array_cosine_similarity over our vectors",
-    expected="our neighbors; equal vectors by row, as the statement says",
-    users="who searches our embeddings with SQL",
-)
-def duckdb_finds(folder: Path, tool: Environment) -> str | None:
-    return compare(folder, tool, search_with_duckdb, ties_by_row=True)
+    found = []
+    for query in queries:
+        hits = connection.execute(statement, [query.tolist()]).fetchall()
+        found.append([row for (row,) in hits])
+    return found
 
 
 def read_shards(folder: str) -> Any:
