@@ -59,7 +59,19 @@ def _only_diagnoses(call: Given) -> str:
 RULES = (
     Inapplicable(
         (
-            *("out", "keep_like", "overwrite", "train", "pieces", "min_count", "recipe", "set", "set_rows", "cache"),
+            *(
+                "out",
+                "keep_like",
+                "overwrite",
+                "train",
+                "pieces",
+                "min_count",
+                "recipe",
+                "merge",
+                "set",
+                "set_rows",
+                "cache",
+            ),
             *("num_train_epochs", "max_steps", "per_device_train_batch_size", "seed", "precision"),
         ),
         _only_diagnoses,
@@ -90,9 +102,13 @@ def add_language(
         "--min-count", "Drop pieces that the text uses less often (default: 3).", panel=VOCABULARY_PANEL
     ),
     train: Literal["rows", "all"] | None = training_option(
-        "--train", "Rows of new pieces alone, or then all weights (default: rows if pieces are added)."
+        "--train",
+        "Rows of new pieces alone, or then all weights (default: all with --keep-like, or without new pieces).",
     ),
-    recipe: str | None = training_option("--recipe RECIPE", "Recipe that trains all weights (default: labse)."),
+    recipe: str | None = training_option("--recipe RECIPE", "Recipe that trains all weights (default: realign)."),
+    merge: float | None = training_option(
+        "--merge SHARE", "Share of that training in the weights, the rest is as before it; 1: all (default: 0.4)."
+    ),
     set: list[str] = repeatable("--set KEY=VALUE", "Any key of that recipe (repeatable).", panel=TRAINING_PANEL),
     set_rows: list[str] = repeatable(
         "--set-rows KEY=VALUE", "The same of the training of new rows (repeatable).", panel=TRAINING_PANEL
@@ -102,8 +118,9 @@ def add_language(
     """Add a language to an encoder, and test what became of the others.
 
     Looks how the tokenizer reads the language; adds pieces where it cannot, which old text does not use; trains their
-    rows alone, by the vectors of the translations, or then all weights next to replayed text; compares both models on
-    all languages of --eval; saves a stock model with its card. Run the same command again to resume.
+    rows alone, by the vectors of the translations; with --keep-like, trains all weights next to replayed text, and
+    merges them with those before; compares both models on all languages of --eval; saves a stock model with its card.
+    Run the same command again to resume.
 
     \b
     examples:
@@ -128,7 +145,7 @@ def add_language(
     from st_xling.evaluation.new_language import AddingOptions, add_language
 
     how = AddingOptions(
-        **given(pieces=pieces, min_count=min_count, train=train, recipe=recipe),
+        **given(pieces=pieces, min_count=min_count, train=train, recipe=recipe, merge=merge),
         settings=settings | read_assignments(set, "--set"),
         rows_settings=settings | read_assignments(set_rows, "--set-rows"),
     )

@@ -23,6 +23,7 @@ from st_xling.evaluation.compare.statistics import MEAN
 from st_xling.evaluation.tatoeba import TatoebaEvaluator
 from st_xling.models import load_encoder
 from st_xling.models.grow import check_can_grow, grow_vocabulary
+from st_xling.models.merge import merge_encoders
 from st_xling.models.sidecar import card_terms, model_fingerprint, model_folder, write_model
 from st_xling.models.tokenization import MOST_TEXTS, TokenizationReport, compare_tokenization
 from st_xling.models.view import EncoderLoadingOptions, model_options
@@ -34,6 +35,7 @@ from st_xling.training.replay import load_kept_texts
 from st_xling.training.run_folder import RunFolder, is_complete, save_folder
 from st_xling.utils.io import read_json_object, write_json
 from st_xling.utils.languages import canonical_language, match_language, short_code
+from st_xling.utils.options import check_installed
 from st_xling.utils.resumable import ResumableFolder
 from st_xling.utils.signature import sha8, sign
 from st_xling.utils.tables import format_table
@@ -60,28 +62,35 @@ class AddingOptions:
         pieces: Number of pieces to learn for a language that the tokenizer cannot read; 0: none.
         min_count: Drop learned pieces that the text uses less often.
         train: ``"rows"``: the rows of new pieces alone, so that no other text is read differently; ``"all"``: then all
-            weights. ``None``: ``"rows"`` if pieces are added, otherwise ``"all"``.
+            weights. ``None``: ``"all"`` if text of the old languages is replayed, or no pieces are added.
         recipe: Recipe that trains all weights on the pairs, next to replayed text.
+        merge: Share of the weights that this training gives; the rest is of those before it. 1: they stay as trained.
         rows_settings: Settings of the recipe of new rows, dotted key → value.
         settings: Settings of ``recipe``, likewise.
 
     Example:
         >>> how = AddingOptions(min_count=2)
-        >>> how.trains_all(grows=True), how.trains_all(grows=False)
+        >>> how.trains_all(grows=True, replays=False), how.trains_all(grows=True, replays=True)
         (False, True)
     """
 
     pieces: int = 8000
     min_count: int = 3
     train: TrainedWeights | None = None
-    recipe: str = "labse"
+    recipe: str = "realign"
+    merge: float = 0.4
     rows_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
-    def trains_all(self, *, grows: bool) -> bool:
-        """Return whether all weights are trained."""
+    def trains_all(self, *, grows: bool, replays: bool) -> bool:
+        """Return whether all weights are trained.
+
+        Args:
+            grows: Pieces are added.
+            replays: There is text of the old languages, on which the model stays close to what it was.
+        """
         if self.train is None:
-            return not grows
+            return replays or not grows
         return self.train == "all"
 
 
@@ -251,8 +260,11 @@ def add_language(
        (:func:`~st_xling.models.grow.grow_vocabulary`);
     2. ``rows``: the rows of these pieces are trained, all else frozen
        (:func:`~st_xling.training.new_rows.train_new_rows`);
-    3. ``all``: all weights are trained, next to text of ``keep_like``, on which the model shall stay as it was;
-    4. ``results``: accuracy of translation retrieval before and after, with paired tests.
+    3. ``all``: all weights are trained, next to text of ``keep_like``, on which the model shall stay as it was; by
+       default only with such text, or if no pieces were added;
+    4. ``merged``: these weights are mixed with those before, at the share ``how.merge``
+       (:func:`~st_xling.models.merge_encoders`);
+    5. ``comparison``: accuracy of translation retrieval before and after, with paired tests.
 
     Args:
         model: Hub id or folder, which is not changed.
@@ -288,6 +300,8 @@ def add_language(
         >>> [*added.content["stages"]], added.content["pieces"] > 0
         (['rows'], True)
     """
+    if not 0 < how.merge <= 1:
+        raise ValueError(f"--merge must be above 0, and 1 at most: got {how.merge}.")
     recipe_of_rows = rows_recipe(how.rows_settings)
     recipe = load_recipe(how.recipe, overrides=dict(how.settings))
     with model_folder(out, model, "add-language", overwrite=overwrite) as folder:
@@ -299,7 +313,8 @@ def add_language(
         grows = report.needs_pieces and how.pieces > 0
         if grows:
             _check_can_grow(encoder, report, kept_texts)
-        if not grows and not how.trains_all(grows=False):
+        trains_all = how.trains_all(grows=grows, replays=bool(kept_texts))
+        if not grows and not trains_all:
             raise ValueError(
                 f"only the rows of new pieces are to be trained, and there are none: {report.reason} Train all weights."
             )
@@ -311,6 +326,9 @@ def add_language(
             "keep_like": sha8(kept_texts),
             "how": dataclasses.asdict(how),
         }
+        merges = trains_all and how.merge < 1
+        if merges:
+            check_installed("mergekit", "merging a trained model with its start (all but --merge 1)", extra="merge")
         folder.write_record()  # so that the folder is known by it if the work is interrupted
         with _stages(folder.path / "training" / "stages", task, overwrite=overwrite) as stages:
             # A tokenizer that has the characters of the language may get more pieces of those that old text lacks.
@@ -322,9 +340,15 @@ def add_language(
             if grows:
                 last = training.train_rows(recipe_of_rows, last, stages.path / "rows", growth, teacher=encoder)
                 trained["rows"] = _training_facts(last)
-            if how.trains_all(grows=grows):
-                last = training.train_all(recipe, last, stages.path / "all")
+            manifest_of = last
+            if trains_all:
+                start = last
+                last = training.train_all(recipe, start, stages.path / "all")
                 trained["all"] = _training_facts(last)
+                manifest_of = last
+                if merges:
+                    last = _merge(start, last, stages.path / "merged", how.merge)
+                    trained["merged"] = {"share": how.merge}
 
             specs = [ModelSpec(BEFORE, model, options), ModelSpec(AFTER, str(last))]
             comparison = compare_models(
@@ -342,7 +366,7 @@ def add_language(
             content["command"] = command
         content["version"] = __version__
         result.model_card_data.base_model = None if Path(model).is_dir() else model
-        write_model(folder, result, str(last), content, complete)
+        write_model(folder, result, str(manifest_of), content, complete)
         return AddedLanguage(content)
 
 
@@ -358,7 +382,8 @@ def _report_content(
         "add_language",
         language=pairs.language,
         pieces=len(growth["pieces"]),
-        trained=",".join(trained),
+        trained=",".join(stage for stage in trained if stage != "merged"),
+        merged=trained["merged"]["share"] if "merged" in trained else None,
         direction="both",
         tests="swaps,holm",
         model=model_options(encoder),
@@ -431,6 +456,14 @@ def _make_start(
     write_json(path / _GROWTH, growth)
     save_folder(encoder, start)
     return growth
+
+
+def _merge(start: Path, trained: Path, out: Path, share: float) -> Path:
+    """Mix a trained model with the one that it was trained from, unless that is done, and return the folder."""
+    if not is_complete(out):
+        models = [load_encoder(str(folder), device="cpu") for folder in (start, trained)]
+        save_folder(merge_encoders(*models, share), out)
+    return out
 
 
 class _Training:

@@ -59,8 +59,7 @@ CASCADE = "train xpr-cascade --data de=l.de.tsv --data en=l.en.tsv --dev none --
 TRANSFER = "transfer pawsx bert --train en=dev-en.tsv --test ar=dev-ar.tsv --hold-out 0.4 --max-steps 2"
 COMPARE = "compare enc --data de-en=pairs.tsv --tasks tatoeba,xsim,size --samples 20 --out c"
 ADD = "add-language enc --language zh --data phrasebook:zh?size=40 --eval phrasebook:zh?size=20"
-ADD += " --keep-like de-en=pairs.tsv --pieces 240 --min-count 1 --train all --max-steps 2 --batch-size 8"
-ADD += " --cache vectors --out o"
+ADD += " --keep-like de-en=pairs.tsv --pieces 240 --min-count 1 --max-steps 2 --batch-size 8 --cache vectors --out o"
 KEEP = "evaluate tatoeba run --data de-en=pairs.tsv --keep"
 
 JOBS = {
