@@ -17,7 +17,7 @@ from huggingface_hub.repocard import metadata_load
 
 from st_xling.models.lora import CONFIG as ADAPTER_CONFIG
 from st_xling.models.lora import own_base
-from st_xling.utils.io import file_sha256, temporary_path, write_json
+from st_xling.utils.io import file_sha256, read_json_object, temporary_path, write_json
 from st_xling.utils.resumable import ResumableFolder
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def write_model(
     Args:
         folder: From :func:`model_folder`.
         model: The new ``SentenceTransformer``.
-        source: Model that it was made from; the manifest of its training is copied.
+        source: Model that it was made from; the manifest of its training, and its check for leaks, are copied.
         report: For ``results.json``.
         complete: Called with the temporary folder before its files are moved, such as to write the card.
 
@@ -112,15 +112,23 @@ def write_model(
     try:
         new.parent.mkdir()
         model.save_pretrained(str(new))
-        write_json(new / "results.json", {folder.task["command"]: report})
+        results = {folder.task["command"]: report}
         if manifest.is_file():
             (new / "training").mkdir()
             shutil.copyfile(manifest, new / "training" / "run.json")
+            # The card tells of this training, and whether its text was compared with test text.
+            results |= _leak_check(Path(source))
+        write_json(new / "results.json", results)
         if complete is not None:
             complete(new)
         folder.install("model", new, also=OF_THE_WEIGHTS)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _leak_check(trained: Path) -> dict[str, Any]:
+    results = read_json_object(trained / "results.json")
+    return {name: value for name, value in results.items() if name == "leak"}
 
 
 def model_fingerprint(model: Any) -> str:
