@@ -461,8 +461,9 @@ def _make_start(
 def _merge(start: Path, trained: Path, out: Path, share: float) -> Path:
     """Mix a trained model with the one that it was trained from, unless that is done, and return the folder."""
     if not is_complete(out):
-        models = [load_encoder(str(folder), device="cpu") for folder in (start, trained)]
-        save_folder(merge_encoders(*models, share), out)
+        before = load_encoder(str(start), device="cpu")
+        after = load_encoder(str(trained), device="cpu")
+        save_folder(merge_encoders(before, after, share), out)
     return out
 
 
