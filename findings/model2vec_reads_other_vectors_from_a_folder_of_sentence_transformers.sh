@@ -8,7 +8,7 @@
 # encoded by the one do not fit an index that the other filled; with equal sizes (prompt alone) nothing tells.
 #
 # Output:
-#   sentence-transformers (1, 16), model2vec (1, 32); cosine of the first 16 dimensions 0.39
+#   sentence-transformers (1, 16), model2vec (1, 32); cosine of 16 dimensions 0.39
 #   without prompt: cosine 1.00
 # Exits with 1 when this changes.
 set -euo pipefail
@@ -47,7 +47,7 @@ def cosine(first, second):
 
 with_prompt = cosine(vectors[0], theirs[0, :16])
 without = cosine(ours.encode(texts, prompt="")[0], theirs[0, :16])
-print(f"sentence-transformers {vectors.shape}, model2vec {theirs.shape}; cosine of the first 16 dimensions {with_prompt:.2f}")
+print(f"sentence-transformers {vectors.shape}, model2vec {theirs.shape}; cosine of 16 dimensions {with_prompt:.2f}")
 print(f"without prompt: cosine {without:.2f}")
 sys.exit(0 if vectors.shape == (1, 16) and theirs.shape == (1, 32) and with_prompt < 0.9 and without > 0.999 else 1)
 PYTHON

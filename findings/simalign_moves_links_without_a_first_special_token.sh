@@ -2,7 +2,7 @@
 # simalign 0.4, transformers 5.23.0, torch 2.13.0, Python 3.11: with an encoder whose tokenizer puts no token before the
 # text, all links are moved by one word, and the ends have none.
 #
-# Expected: SentenceAligner(model) takes any model of transformers, as its README says: words are compared by the vectors
+# Expected: SentenceAligner(model), which loads any model of transformers by its auto classes, compares words by vectors
 # of their own tokens, so that equal words have equal vectors at layer 0 and are linked.
 # Seen: the first and the last vector are cut off as if they were [CLS] and [SEP]. The tokenizers of Llama, Qwen and T5
 # have no first one: each word is compared by the vector of the next. Nothing says so; links look plausible.
