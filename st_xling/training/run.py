@@ -38,7 +38,7 @@ from st_xling.training.options import ModelOptions
 from st_xling.training.recipe import BaseRecipe
 from st_xling.training.recipe_files import check_keys, read_options
 from st_xling.training.run_folder import RunFolder
-from st_xling.training.trainer import CrossLingualTrainer, GuardedTrainer, named_prompt, run_trainer
+from st_xling.training.trainer import CrossLingualTrainer, GuardedTrainer, named_prompt, run_trainer, set_default_prompt
 from st_xling.utils import distributed
 from st_xling.utils.built_sizes import BUILT_MODELS
 from st_xling.utils.io import read_json_object, write_atomic, write_json
@@ -426,12 +426,7 @@ def set_prompts(
         for column, text in text_of.items():
             encoder.prompts[columns[column]] = text
     else:
-        prompt = next(iter(text_of.values()), "")
-        # A prompt that the model has already keeps its name.
-        names = [name for name, text in encoder.prompts.items() if text == prompt]
-        name = names[0] if names else "default"
-        encoder.prompts[name] = prompt
-        encoder.default_prompt_name = name if prompt else None
+        set_default_prompt(encoder, next(iter(text_of.values()), ""))
     return dict(text_of)
 
 

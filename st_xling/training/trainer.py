@@ -652,6 +652,21 @@ def named_prompt(model: Any, name: str) -> str:
     return model.prompts[name]
 
 
+def set_default_prompt(model: Any, prompt: str) -> None:
+    """Make a prompt the one that ``encode`` puts before every text; an empty one is none.
+
+    A prompt that the model has already keeps its name. Of another one, ``encode_query`` and ``encode_document`` would
+    know nothing, since they take prompts of their own, even empty ones: they get it as well.
+    """
+    names = [name for name, text in model.prompts.items() if text == prompt]
+    name = names[0] if names else "default"
+    model.prompts[name] = prompt
+    model.default_prompt_name = name if prompt else None
+    if not names:
+        for own_name in ("query", "document"):
+            model.prompts[own_name] = model.prompts.get(own_name) or prompt
+
+
 def masked_language_modeling_heads(loss: nn.Module) -> list[VocabularyHead]:
     """Return the vocabulary heads of masked language modeling; all terms of a sum share one."""
     return [module.head for module in loss.modules() if isinstance(module, TranslationLanguageModelingLoss)]
@@ -777,8 +792,8 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
     are first trained alone, with the encoder frozen: see :func:`~st_xling.training.warm_up.warm_up_heads`.
 
     With :class:`~st_xling.training.CrossLingualTrainingArguments` it also encodes in mini-batches, balances languages
-    and saves the vocabulary head, as the arguments say. What it shares with our other trainers is in
-    :class:`GuardedTrainer`.
+    and saves the vocabulary head, as the arguments say, and a prompt of all texts becomes the model's own. What it
+    shares with our other trainers is in :class:`GuardedTrainer`.
 
     Args:
         model: Model to train.
@@ -830,6 +845,8 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
         _warn_of_column_order(train_dataset)
         if isinstance(args, EncoderArguments) and args.prompt_name is not None and args.prompts is None:
             args = replaced(args, prompts=named_prompt(model, args.prompt_name))
+        if isinstance(args, EncoderArguments) and isinstance(args.prompts, str) and model is not None:
+            set_default_prompt(model, args.prompts)
         super().__init__(
             model,
             args,

@@ -4,6 +4,7 @@ options, callbacks, and runs that are resumed for longer."""
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Normalize
@@ -11,7 +12,15 @@ from transformers import TrainerCallback
 
 from st_xling.cli import main
 from st_xling.evaluation import TatoebaEvaluator
-from st_xling.training import load_recipe, train, train_adapter, train_retrieval
+from st_xling.losses import TranslationRankingLoss
+from st_xling.training import (
+    CrossLingualTrainer,
+    CrossLingualTrainingArguments,
+    load_recipe,
+    train,
+    train_adapter,
+    train_retrieval,
+)
 from st_xling.training.reranker import train_cross_encoder
 from st_xling.training.run import shape_of
 from st_xling.training.run_folder import RunFolder
@@ -125,6 +134,20 @@ def test_prompts(prompts: Any, default: Any, seen: Any, saved: Any, make_model: 
         assert loaded.prompts[saved] == seen[0]
     elif seen[0]:
         assert loaded.prompts["source"] == seen[0]
+
+
+def test_a_script_saves_the_prompt_that_it_trains_with(make_model: Any, data: Any, tmp_path: Path) -> None:
+    """The published model encoded without it, and encode_query did even where a command had saved it."""
+    model = make_model(max_length=40)
+    arguments = CrossLingualTrainingArguments(str(tmp_path / "run"), prompts="find: ", report_to="none")
+    rows = data["vi-en"].select_columns(["source", "target"])
+    CrossLingualTrainer(model=model, args=arguments, train_dataset=rows, loss=TranslationRankingLoss(model))
+    model.save_pretrained(str(tmp_path / "model"))
+    loaded = SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    behind_prompt = loaded.encode(["Es regnet."])
+    assert not np.allclose(behind_prompt, loaded.encode(["Es regnet."], prompt=""))
+    np.testing.assert_allclose(loaded.encode_query(["Es regnet."]), behind_prompt, rtol=1e-5)
+    np.testing.assert_allclose(loaded.encode_document(["Es regnet."]), behind_prompt, rtol=1e-5)
 
 
 def test_prompts_that_do_not_fit(ready: Path, data: Any, tmp_path: Path) -> None:
