@@ -51,6 +51,7 @@ ABOVE_ZERO = (
     "num_train_epochs",
     "hold_out",
     "learning_rate",
+    "merge",
     "target_precision",
     "first_stage_recall",
     "first_stage_share",
@@ -60,6 +61,7 @@ ABOVE_ZERO = (
 MOST = {
     "first_stage_recall": 1,
     "first_stage_share": 1,
+    "merge": 1,
     "seed": 2**32 - 1,  # the most that NumPy takes
     "min_score": 1,
     "target_precision": 1,
