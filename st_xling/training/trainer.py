@@ -655,16 +655,15 @@ def named_prompt(model: Any, name: str) -> str:
 def set_default_prompt(model: Any, prompt: str) -> None:
     """Make a prompt the one that ``encode`` puts before every text; an empty one is none.
 
-    A prompt that the model has already keeps its name. Of another one, ``encode_query`` and ``encode_document`` would
-    know nothing, since they take prompts of their own, even empty ones: they get it as well.
+    A prompt that the model has already keeps its name. Another one is that of queries, too, as in
+    :func:`~st_xling.models.load_encoder`: ``encode_query`` takes a prompt of its own, even an empty one.
     """
     names = [name for name, text in model.prompts.items() if text == prompt]
     name = names[0] if names else "default"
     model.prompts[name] = prompt
     model.default_prompt_name = name if prompt else None
     if not names:
-        for own_name in ("query", "document"):
-            model.prompts[own_name] = model.prompts.get(own_name) or prompt
+        model.prompts["query"] = model.prompts.get("query") or prompt
 
 
 def masked_language_modeling_heads(loss: nn.Module) -> list[VocabularyHead]:

@@ -147,7 +147,6 @@ def test_a_script_saves_the_prompt_that_it_trains_with(make_model: Any, data: An
     behind_prompt = loaded.encode(["Es regnet."])
     assert not np.allclose(behind_prompt, loaded.encode(["Es regnet."], prompt=""))
     np.testing.assert_allclose(loaded.encode_query(["Es regnet."]), behind_prompt, rtol=1e-5)
-    np.testing.assert_allclose(loaded.encode_document(["Es regnet."]), behind_prompt, rtol=1e-5)
 
 
 def test_prompts_that_do_not_fit(ready: Path, data: Any, tmp_path: Path) -> None:
