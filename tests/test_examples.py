@@ -231,7 +231,7 @@ def test_exceptions_are_few_and_needed() -> None:
 @pytest.mark.slow
 def test_the_steps_of_the_help_follow_one_another(tmp_path: Path) -> None:
     """The examples of ``st-xling --help``, in one folder."""
-    workshop = Workshop(tmp_path)
+    workshop = Workshop(tmp_path, sys.executable)
     steps = [example for example in PIPELINE_STEPS if not excepted(example.line)]
     for example in steps:
         check(example, workshop.folder, workshop.in_process(workshop.folder, shorter(example.words)))
