@@ -131,7 +131,9 @@ class RerankingReport:
         counts = [Column(name, percent=False, decimals=0) for name in ("queries", "candidates")]
         counted = []
         chances: dict[str, list[float]] = {name: [] for name in self.names}
-        cells = [cell for row in self.matrix.values() for cell in row.values()]
+        cells: list[dict[str, Any]] = []
+        for cells_of_query_language in self.matrix.values():
+            cells += cells_of_query_language.values()
         for row, cell in zip(rows[1:], cells, strict=True):
             n_counted = cell["n_queries"] - cell["n_without_relevant"]
             counted.append(Row(row.label, [n_counted, cell["n_candidates"], *row.values]))
