@@ -73,7 +73,9 @@ class Public(SphinxDirective):
         for idea, names in reference.ideas(package).items():
             title = reference.title_of(idea, names)
             toctree.append(f"   {folder}/{idea}")
-            listed = f" (``{'``, ``'.join(names)}``)" if title != ", ".join(names) else ""
+            listed = ""
+            if title != ", ".join(names):
+                listed = f" (``{'``, ``'.join(names)}``)"
             lines.append(f"- :doc:`{title} <{folder}/{idea}>`{listed}: {reference.summary(package, names)}")
         elsewhere = []
         for name in import_module(package).__all__:

@@ -8,6 +8,7 @@ import doctest
 import re
 from collections.abc import Iterator
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any, get_origin
 
@@ -213,10 +214,10 @@ def example_of(names: list[str], page: str) -> str:
     """
     examples = doctest.DocTestParser().get_examples(page.replace("```", "\n"))
     statements = [ast.parse(example.source).body[0] for example in examples]
-    folders = {name for match in FOLDER.findall(page) for name in match if name}
+    folders = set(chain(*FOLDER.findall(page))) - {""}
     mentions = re.compile(rf"\b({'|'.join(names)})\b")
     kept = {number for number, example in enumerate(examples) if mentions.search(example.source)}
-    for number in sorted(kept):  # and what shows the result
+    for number in sorted(kept):  # then the first line that shows the result
         for later in range(number + 1, len(examples)):
             if examples[later].want and names_used(statements[later]) & names_made(statements[number]):
                 kept.add(later)
@@ -232,7 +233,9 @@ def example_of(names: list[str], page: str) -> str:
     lines = []
     for number in sorted(kept):
         first, *others = examples[number].source.splitlines()
-        lines += [f">>> {first}", *(f"... {line}" for line in others), *examples[number].want.splitlines()]
+        lines.append(f">>> {first}")
+        lines += [f"... {line}" for line in others]
+        lines += examples[number].want.splitlines()
     return "\n".join(lines)
 
 

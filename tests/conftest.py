@@ -1,6 +1,7 @@
 """Shared fixtures: no network, one thread, text in several scripts, tiny encoders, and the real data where it is."""
 
 import atexit
+import gc
 import os
 import shutil
 import subprocess
@@ -36,6 +37,12 @@ PAIRS = [
     ("Mañana iré al mercado 🙂", "Tomorrow I will go to the market 🙂"),
     ("Él cree que la cafe\u0301 está fría.", "He believes that the coffee is cold."),
 ]
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what is imported: each training of transformers has it look through everything."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
