@@ -137,6 +137,7 @@ class Workshop:
         words = set(example.words)
         words |= {word.rpartition("=")[2] for word in example.words}  # de-en=mined.tsv
         needed = words - self.inputs - set(example.after("--out", "--json"))
+        needed |= {word.partition("/")[0] for word in needed}  # with-swahili/training/stages/start
         return [name for name in self.makers if name in needed]
 
     def run(self, example: Example) -> tuple[Path, str]:
