@@ -60,6 +60,7 @@ RULES = (
     Inapplicable(
         (
             "out",
+            "old_data",
             "keep_like",
             "overwrite",
             "train",
@@ -88,6 +89,9 @@ def add_language(
     language: str = required("--language CODE", "The new language, such as am."),
     data: list[str] = required("--data SPEC", "Parallel text of it and a language that the model reads (repeatable)."),
     out: str | None = option("--out DIR", "Folder of the new model (required, but for --diagnose)."),
+    old_data: list[str] = repeatable(
+        "--old-data SPEC", "Parallel text of languages that it reads already, to learn besides (repeatable)."
+    ),
     keep_like: list[str] = repeatable(
         "--keep-like SPEC", "Text of languages that shall stay as they were (repeatable)."
     ),
@@ -105,11 +109,12 @@ def add_language(
     ),
     train: Literal["rows", "all"] | None = training_option(
         "--train",
-        "Rows of new pieces alone, or then all weights (default: all with --keep-like, or without new pieces).",
+        "Rows of new pieces alone, or then all weights (default: all with text of old languages, or no new pieces).",
     ),
     recipe: str | None = training_option("--recipe RECIPE", "Recipe that trains all weights (default: realign)."),
     merge: float | None = training_option(
-        "--merge SHARE", "Share of that training in the weights, the rest is as before it; 1: all (default: 0.4)."
+        "--merge SHARE",
+        "Share of that training in the weights, the rest is as before; 1: all (default: 0.4; with --old-data 1).",
     ),
     set: list[str] = repeatable("--set KEY=VALUE", "Any key of that recipe (repeatable).", panel=TRAINING_PANEL),
     set_rows: list[str] = repeatable(
@@ -120,22 +125,23 @@ def add_language(
     """Add a language to an encoder, and test what became of the others.
 
     Looks how the tokenizer reads the language; adds pieces where it cannot, which old text does not use; trains their
-    rows alone, by the vectors of the translations; with --keep-like, trains all weights next to replayed text, and
-    merges them with those before; compares both models on all languages of --eval; saves a stock model with its card.
-    Run the same command again to resume.
+    rows alone, by the vectors of the translations; with --old-data, trains all weights on pairs of old languages
+    besides, and with --keep-like next to replayed text; compares both models on all languages of --eval; saves a stock
+    model with its card. Run the same command again to resume.
 
     \b
     examples:
       st-xling add-language my-encoder --language sw --data sw-en=pairs.tsv \\
           --eval tatoeba/v1 --diagnose
       st-xling add-language my-encoder --language sw --data sw-en=pairs.tsv \\
-          --keep-like de-en=corpus.tsv --eval tatoeba/v1 --out with-swahili
+          --old-data de-en=corpus.tsv --keep-like de-en=corpus.tsv \\
+          --eval tatoeba/v1 --out with-swahili
     """
     from st_xling.data.spec import parse_data_spec
     from st_xling.utils.languages import check_language_code
 
     check_language_code(language, "--language")
-    for spec in data:
+    for spec in (*data, *old_data):
         parse_data_spec(spec)
     if out is None and not diagnose:
         raise ValueError("--out DIR is needed, the folder of the new model; or --diagnose, which writes none.")
@@ -158,6 +164,7 @@ def add_language(
             language,
             data,
             out,
+            old_data=old_data,
             keep_like=keep_like,
             evaluate_on=eval,
             how=how,

@@ -51,6 +51,9 @@ TrainedWeights = Literal["rows", "all"]
 BEFORE = "before"
 AFTER = "after"
 
+#: Share of the last training in the weights, where it has pairs of the new language alone.
+MERGED_SHARE = 0.4
+
 _GROWTH = "growth.json"
 
 
@@ -62,36 +65,50 @@ class AddingOptions:
         pieces: Number of pieces to learn for a language that the tokenizer cannot read; 0: none.
         min_count: Drop learned pieces that the text uses less often.
         train: ``"rows"``: the rows of new pieces alone, so that no other text is read differently; ``"all"``: then all
-            weights. ``None``: ``"all"`` if text of the old languages is replayed, or no pieces are added.
+            weights. ``None``: ``"all"`` if there is text of the old languages, or no pieces are added.
         recipe: Recipe that trains all weights on the pairs, next to replayed text.
         merge: Share of the weights that this training gives; the rest is of those before it. 1: they stay as trained.
+            ``None``: 1 next to pairs of old languages, and 0.4 without.
         rows_settings: Settings of the recipe of new rows, dotted key → value.
         settings: Settings of ``recipe``, likewise.
 
     Example:
         >>> how = AddingOptions(min_count=2)
-        >>> how.trains_all(grows=True, replays=False), how.trains_all(grows=True, replays=True)
+        >>> how.trains_all(grows=True, old_text=False), how.trains_all(grows=True, old_text=True)
         (False, True)
+        >>> how.merged_share(old_pairs=False)
+        0.4
     """
 
     pieces: int = 8000
     min_count: int = 3
     train: TrainedWeights | None = None
     recipe: str = "realign"
-    merge: float = 0.4
+    merge: float | None = None
     rows_settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
-    def trains_all(self, *, grows: bool, replays: bool) -> bool:
+    def trains_all(self, *, grows: bool, old_text: bool) -> bool:
         """Return whether all weights are trained.
 
         Args:
             grows: Pieces are added.
-            replays: There is text of the old languages, on which the model stays close to what it was.
+            old_text: There are pairs of old languages to train on, or text on which the model stays close to what it
+                was.
         """
         if self.train is None:
-            return replays or not grows
+            return old_text or not grows
         return self.train == "all"
+
+    def merged_share(self, *, old_pairs: bool) -> float:
+        """Return the share of the weights that the training of all of them gives.
+
+        Args:
+            old_pairs: It has pairs of old languages. Without them, a model fits the new ones too closely.
+        """
+        if self.merge is not None:
+            return self.merge
+        return 1.0 if old_pairs else MERGED_SHARE
 
 
 @dataclass(frozen=True)
@@ -195,6 +212,38 @@ def read_new_language(
     return NewLanguagePairs(language, train_pairs, dev, test)
 
 
+def read_old_pairs(
+    language: str, data: Sequence[str], *, most: int, seed: int = 0, skip_bad_lines: bool = False
+) -> dict[str, Dataset]:
+    """Read pairs of languages that the model reads already, a like number of each.
+
+    Args:
+        language: Code of the new language, which they do not have.
+        data: Specs of parallel text; none give no pairs.
+        most: Maximum number of pairs in all, such as there are of the new language; at least one of each.
+        seed: Seed of the pairs that are drawn.
+        skip_bad_lines: Skip faulty lines, with a warning.
+
+    Returns:
+        Name of the pair of languages → pairs.
+
+    Raises:
+        ValueError: Pairs of the new language.
+        FileNotFoundError: A path that does not exist.
+    """
+    if not data:
+        return {}
+    parts = load_data_specs(data, skip_bad_lines=skip_bad_lines, identify=True)
+    drawn: dict[str, Dataset] = {}
+    for name, pairs in parts.items():
+        codes = {*pairs.unique("source_language"), *pairs.unique("target_language")}
+        if any(match_language(code, [language]) for code in codes):
+            raise ValueError(f"pairs of old languages are needed: got {name}; those of {language} belong to --data.")
+        size = min(len(pairs), max(1, most // len(parts)))
+        drawn[name] = pairs.shuffle(seed=seed).select(range(size))
+    return drawn
+
+
 def _put_first(language: str, name: str, pairs: Dataset) -> Dataset:
     """Exchange the sides of pairs whose second is in the new language."""
     columns = {"source": "target", "target": "source"}
@@ -240,6 +289,7 @@ def add_language(
     data: Sequence[str],
     out: str | Path,
     *,
+    old_data: Sequence[str] = (),
     keep_like: Sequence[str] = (),
     evaluate_on: Sequence[str] = (),
     how: AddingOptions = AddingOptions(),
@@ -260,10 +310,11 @@ def add_language(
        (:func:`~st_xling.models.grow.grow_vocabulary`);
     2. ``rows``: the rows of these pieces are trained, all else frozen
        (:func:`~st_xling.training.new_rows.train_new_rows`);
-    3. ``all``: all weights are trained, next to text of ``keep_like``, on which the model shall stay as it was; by
-       default only with such text, or if no pieces were added;
+    3. ``all``: all weights are trained, on pairs of ``old_data`` besides the new ones, and next to text of
+       ``keep_like``, on which the model shall stay as it was; by default only with one of both, or if no pieces were
+       added;
     4. ``merged``: these weights are mixed with those before, at the share ``how.merge``
-       (:func:`~st_xling.models.merge_encoders`);
+       (:func:`~st_xling.models.merge_encoders`); by default only without ``old_data``;
     5. ``comparison``: accuracy of translation retrieval before and after, with paired tests.
 
     Args:
@@ -271,6 +322,8 @@ def add_language(
         language: Code of the new language.
         data: Specs of parallel text, of the language and one that the model reads.
         out: Folder of the new model.
+        old_data: Specs of parallel text of languages that the model reads already, which it learns besides the new
+            pairs: at most as many, see :func:`read_old_pairs`.
         keep_like: Specs of text of the old languages, see :func:`~st_xling.training.load_kept_texts`.
         evaluate_on: Specs of test text of the new language and of others, each with English; see
             :func:`read_new_language`.
@@ -285,8 +338,8 @@ def add_language(
         options: See :func:`~st_xling.models.load_encoder`.
 
     Raises:
-        ValueError: Pairs without the language, no test text of it, nothing that could be trained, a folder that may
-            not be written to.
+        ValueError: Pairs without the language, no test text of it, nothing that could be trained, ``old_data`` where
+            only rows are, a folder that may not be written to.
         TrainingInterrupted: Ctrl-C.
 
     Example:
@@ -300,12 +353,21 @@ def add_language(
         >>> [*added.content["stages"]], added.content["pieces"] > 0
         (['rows'], True)
     """
-    if not 0 < how.merge <= 1:
-        raise ValueError(f"--merge must be above 0, and 1 at most: got {how.merge}.")
+    share = how.merged_share(old_pairs=bool(old_data))
+    if not 0 < share <= 1:
+        raise ValueError(f"--merge must be above 0, and 1 at most: got {share}.")
+    if old_data and how.train == "rows":
+        raise ValueError(
+            f"pairs of old languages are for the training of all weights: got --old-data {old_data[0]} and only the "
+            "rows of new pieces to train; leave out one of both."
+        )
     recipe_of_rows = rows_recipe(how.rows_settings)
     recipe = load_recipe(how.recipe, overrides=dict(how.settings))
     with model_folder(out, model, "add-language", overwrite=overwrite) as folder:
         pairs = read_new_language(language, data, evaluate_on, skip_bad_lines=skip_bad_lines)
+        old_pairs = read_old_pairs(
+            language, old_data, most=len(pairs.train), seed=recipe.arguments.seed, skip_bad_lines=skip_bad_lines
+        )
         kept_texts = load_kept_texts(keep_like, skip_bad_lines=skip_bad_lines)
         encoder = load_encoder(model, **options)
         report = diagnose_language(encoder, pairs)
@@ -313,7 +375,7 @@ def add_language(
         grows = report.needs_pieces and how.pieces > 0
         if grows:
             _check_can_grow(encoder, report, kept_texts)
-        trains_all = how.trains_all(grows=grows, replays=bool(kept_texts))
+        trains_all = how.trains_all(grows=grows, old_text=bool(old_pairs or kept_texts))
         if not grows and not trains_all:
             raise ValueError(
                 f"only the rows of new pieces are to be trained, and there are none: {report.reason} Train all weights."
@@ -323,10 +385,11 @@ def add_language(
             "language": language,
             "data": sha8([pairs.train["source"][:], pairs.train["target"][:]]),
             "test": pairs.test.sha8["pairs"],
+            "old_data": sha8({name: [part["source"][:], part["target"][:]] for name, part in old_pairs.items()}),
             "keep_like": sha8(kept_texts),
             "how": dataclasses.asdict(how),
         }
-        merges = trains_all and how.merge < 1
+        merges = trains_all and share < 1
         if merges:
             check_installed("mergekit", "merging a trained model with its start (all but --merge 1)", extra="merge")
         folder.write_record()  # so that the folder is known by it if the work is interrupted
@@ -334,7 +397,7 @@ def add_language(
             # A tokenizer that has the characters of the language may get more pieces of those that old text lacks.
             old_texts = None if report.is_unknown else list(itertools.chain.from_iterable(kept_texts.values()))
             growth = _make_start(stages.path, encoder, pairs, how, grows=grows, old_texts=old_texts, progress=progress)
-            training = _Training(pairs, kept_texts, data, cache=cache, command=command)
+            training = _Training(pairs, old_pairs, kept_texts, data, old_data, cache=cache, command=command)
             last = stages.path / "start"
             trained: dict[str, Any] = {}
             if grows:
@@ -347,8 +410,8 @@ def add_language(
                 trained["all"] = _training_facts(last)
                 manifest_of = last
                 if merges:
-                    last = _merge(start, last, stages.path / "merged", how.merge)
-                    trained["merged"] = {"share": how.merge}
+                    last = _merge(start, last, stages.path / "merged", share)
+                    trained["merged"] = {"share": share}
 
             specs = [ModelSpec(BEFORE, model, options), ModelSpec(AFTER, str(last))]
             comparison = compare_models(
@@ -360,7 +423,7 @@ def add_language(
                 show_progress_bar=progress,
             )
         result = load_encoder(str(last))
-        content = _report_content(model, encoder, pairs, growth, trained, comparison.content)
+        content = _report_content(model, encoder, pairs, old_pairs, growth, trained, comparison.content)
         content["tokenization"] = {BEFORE: report.as_dict(), AFTER: diagnose_language(result, pairs).as_dict()}
         if command is not None:
             content["command"] = command
@@ -374,6 +437,7 @@ def _report_content(
     model: str,
     encoder: SentenceTransformer,
     pairs: NewLanguagePairs,
+    old_pairs: Mapping[str, Dataset],
     growth: Mapping[str, Any],
     trained: Mapping[str, Any],
     comparison: Mapping[str, Any],
@@ -383,6 +447,7 @@ def _report_content(
         language=pairs.language,
         pieces=len(growth["pieces"]),
         trained=",".join(stage for stage in trained if stage != "merged"),
+        old_pairs=list(old_pairs) or None,
         merged=trained["merged"]["share"] if "merged" in trained else None,
         direction="both",
         tests="swaps,holm",
@@ -472,8 +537,10 @@ class _Training:
 
     Args:
         pairs: Pairs of the new language, and test text, which is not trained on.
+        old_pairs: Pairs of old languages, which the training of all weights has besides.
         kept_texts: Text of the old languages.
         data: Specs that the pairs were read from.
+        old_data: Specs that the old pairs were read from.
         cache: Folder of vectors.
         command: The command line.
     """
@@ -481,8 +548,10 @@ class _Training:
     def __init__(
         self,
         pairs: NewLanguagePairs,
+        old_pairs: Mapping[str, Dataset],
         kept_texts: Mapping[str, Sequence[str]],
         data: Sequence[str],
+        old_data: Sequence[str],
         *,
         cache: str | Path | None,
         command: str | None,
@@ -492,6 +561,13 @@ class _Training:
         name = f"{pairs.language}-{other}"
         self.data = {name: pairs.train}
         self.provenance = [{"option": "data", "spec": spec, "names": [name]} for spec in data]
+        self.old_pairs = old_pairs
+        names_of_spec = [[old] for old in old_pairs]
+        if len(old_data) != len(old_pairs):  # a phrasebook gives several
+            names_of_spec = [[] for _ in old_data]
+        self.old_provenance = [
+            {"option": "data", "spec": spec, "names": names} for spec, names in zip(old_data, names_of_spec)
+        ]
         self.evaluator = TatoebaEvaluator({pairs.language: pairs.dev}, name="dev") if len(pairs.dev) else None
         self.tests = {f"test {code}": sides for code, sides in pairs.test.pairs.items()}
         self.kept_texts = kept_texts
@@ -522,13 +598,13 @@ class _Training:
         return out
 
     def train_all(self, recipe: Recipe, start: Path, out: Path) -> Path:
-        """Train all weights next to old text, unless that is done, and return the folder."""
+        """Train all weights, on old pairs besides and next to old text, unless that is done, and return the folder."""
         if not self.kept_texts:
-            logger.warning("no text of the old languages is replayed (--keep-like): they may be lost")
+            logger.warning("no text of the old languages is replayed (--keep-like): what they can do may be lost")
         if not _is_trained(out):
             train(
                 recipe,
-                self.data,
+                {**self.data, **self.old_pairs},
                 out,
                 model=str(start),
                 keep_like=self.kept_texts,
@@ -538,7 +614,7 @@ class _Training:
                 on_leak="drop",
                 resume=True,
                 command=self.command,
-                provenance=self.provenance,
+                provenance=[*self.provenance, *self.old_provenance],
             )
         return out
 
