@@ -329,6 +329,8 @@ def train_cross_encoder(
         else:
             start = _load_stage(recipe, checkpoint)
         prepared = {name: prepare_stage(name, pairs, recipe.loss, start) for name, pairs in stage_pairs.items()}
+        if isinstance(evaluator, PairClassificationEvaluator):
+            evaluator.drop_long_queries(start)  # or an error, before anything is trained
 
         def train() -> TrainingResult:
             result = _train_stages(run, recipe, prepared, start, callbacks, checkpoint)
@@ -337,11 +339,49 @@ def train_cross_encoder(
         return run.fit(train)
 
 
+class PairClassificationEvaluator(CrossEncoderClassificationEvaluator):
+    """ST's evaluator of labeled pairs, without those whose query leaves no room for a passage.
+
+    Queries are never cut, so that such a pair has no score: the tokenizer raises an error for it.
+    """
+
+    def __call__(  # type: ignore[override]  # ST's own evaluators narrow the model, too
+        self, model: CrossEncoder, output_path: str | None = None, epoch: int = -1, steps: int = -1
+    ) -> dict[str, float]:
+        self.drop_long_queries(model)
+        return super().__call__(model, output_path=output_path, epoch=epoch, steps=steps)
+
+    def drop_long_queries(self, model: CrossEncoder) -> None:
+        """Leave out the pairs that a model cannot score, with a warning.
+
+        Raises:
+            ValueError: None is left.
+        """
+        limit = model.max_seq_length
+        if limit is None:
+            return
+        queries, passages = zip(*self.sentence_pairs)
+        sizes, _ = pair_sizes(model.tokenizer, queries, passages)
+        fitting = np.flatnonzero(sizes < limit)
+        if not len(fitting):
+            raise ValueError(
+                f"a query is never cut, and no development pair's leaves room for a passage in {limit} tokens: the "
+                f"shortest takes {int(sizes.min())} with its special tokens; raise model.max_length."
+            )
+        if dropped := len(sizes) - len(fitting):
+            logger.warning(
+                f"{dropped:,} of {len(sizes):,} development pairs are left out: their queries, which are never cut, "
+                f"leave no room for a passage in {limit} tokens."
+            )
+            self.sentence_pairs = [self.sentence_pairs[row] for row in fitting]
+            self.labels = self.labels[fitting]
+
+
 def pair_classification(pairs: Dataset) -> BaseEvaluator:
     """Return an evaluator of a filter on labeled pairs, by average precision."""
     texts = [list(pair) for pair in zip(pairs["query"][:], pairs["passage"][:])]
     labels = [int(label) for label in pairs["label"][:]]
-    return CrossEncoderClassificationEvaluator(texts, labels, name="dev", show_progress_bar=False, write_csv=False)
+    return PairClassificationEvaluator(texts, labels, name="dev", show_progress_bar=False, write_csv=False)
 
 
 def _calibrated(result: TrainingResult, pairs: Dataset) -> TrainingResult:

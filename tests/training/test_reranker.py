@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from datasets import Dataset
+from datasets import Dataset, concatenate_datasets
 from safetensors.torch import load_file
 from sentence_transformers import CrossEncoder
 from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
@@ -19,7 +19,14 @@ from st_xling.data.reranking.strategies import merged
 from st_xling.evaluation import RerankingEvaluator
 from st_xling.models.lora import has_adapters
 from st_xling.training import NotFiniteError, TrainingInterrupted, recipe_names
-from st_xling.training.reranker import LOSSES, RankingLoss, RankingTrainer, load_cross_encoder_recipe, loss_rows
+from st_xling.training.reranker import (
+    LOSSES,
+    RankingLoss,
+    RankingTrainer,
+    load_cross_encoder_recipe,
+    loss_rows,
+    pair_classification,
+)
 from st_xling.training.run_folder import RunFolder
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
 from tests.training.children import stop_at
@@ -180,6 +187,20 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotFiniteError):
         run(tmp_path / "nan", judged=False, arguments__learning_rate=1e30, arguments__max_grad_norm=0.0)
     assert not (tmp_path / "run").exists() and not (tmp_path / "nan" / "model.safetensors").exists()
+
+
+def test_development_pairs_without_a_score_are_left_out(tmp_path: Path, logged: Any) -> None:
+    """One long sentence among the development pairs ended the training of a filter at its first evaluation, after
+    minutes, with an error of the tokenizer: long pairs of the training data were skipped, these were not."""
+    rows = xpi_rows()
+    long = rows.select([0]).map(lambda row: {"query": " ".join([row["query"]] * 30)})
+    development = concatenate_datasets([rows, long])
+    result = run(tmp_path / "run", evaluator=pair_classification(development), arguments__max_steps=1)
+    assert result.best is not None and result.best > 0
+    assert f"1 of {len(development)} development pairs are left out" in logged()
+    with pytest.raises(ValueError, match="no development pair's leaves room for a passage in"):
+        run(tmp_path / "long", evaluator=pair_classification(long), arguments__max_steps=1)
+    assert not (tmp_path / "long").exists()
 
 
 GERMAN, ENGLISH = sentences()
