@@ -35,7 +35,7 @@ training_option = partial(option, panel=TRAINING_PANEL)
 class TrainingOptions:
     """Options of both trainings, by the names of the training arguments."""
 
-    num_train_epochs: float | None = training_option("--epochs", "Passes over --data.")
+    num_train_epochs: float | None = training_option("--epochs", "Passes over the pairs, of both trainings.")
     max_steps: int | None = training_option("--max-steps", "Steps, instead of epochs.")
     per_device_train_batch_size: int | None = training_option("--batch-size", "Pairs per step.")
     seed: int | None = training_option("--seed", "Seed of the order of the pairs, and of dropout.")
@@ -125,9 +125,9 @@ def add_language(
     """Add a language to an encoder, and test what became of the others.
 
     Looks how the tokenizer reads the language; adds pieces where it cannot, which old text does not use; trains their
-    rows alone, by the vectors of the translations; with --old-data, trains all weights on pairs of old languages
-    besides, and with --keep-like next to replayed text; compares both models on all languages of --eval; saves a stock
-    model with its card. Run the same command again to resume.
+    rows alone, by the vectors of the translations; with --old-data or --keep-like, trains all weights, on pairs of old
+    languages besides and next to replayed text; without --old-data, merges them with those before; compares both
+    models on all languages of --eval; saves a stock model with its card. Run the same command again to resume.
 
     \b
     examples:

@@ -311,8 +311,8 @@ def add_language(
     2. ``rows``: the rows of these pieces are trained, all else frozen
        (:func:`~st_xling.training.new_rows.train_new_rows`);
     3. ``all``: all weights are trained, on pairs of ``old_data`` besides the new ones, and next to text of
-       ``keep_like``, on which the model shall stay as it was; by default only with one of both, or if no pieces were
-       added;
+       ``keep_like``, on which the model shall stay as it was; by default only with either of them, or if no
+       pieces were added;
     4. ``merged``: these weights are mixed with those before, at the share ``how.merge``
        (:func:`~st_xling.models.merge_encoders`); by default only without ``old_data``;
     5. ``comparison``: accuracy of translation retrieval before and after, with paired tests.
@@ -358,8 +358,8 @@ def add_language(
         raise ValueError(f"--merge must be above 0, and 1 at most: got {share}.")
     if old_data and how.train == "rows":
         raise ValueError(
-            f"pairs of old languages are for the training of all weights: got --old-data {old_data[0]} and only the "
-            "rows of new pieces to train; leave out one of both."
+            f"pairs of old languages are for the training of all weights: got --old-data {old_data[0]} with "
+            "--train rows; leave out one of both."
         )
     recipe_of_rows = rows_recipe(how.rows_settings)
     recipe = load_recipe(how.recipe, overrides=dict(how.settings))
@@ -460,7 +460,7 @@ def _report_content(
         "source_card": card_terms(model),
         "relation": "finetune",
         "language": pairs.language,
-        "langs": _languages(pairs),
+        "langs": _languages(pairs, old_pairs),
         "pieces": len(growth["pieces"]),
         "origins": growth["origins"],
         "stages": dict(trained),
@@ -630,9 +630,11 @@ def _training_facts(folder: Path) -> dict[str, Any]:
     return {name: facts[name] for name in ("seconds", "steps", "best_dev") if name in facts}
 
 
-def _languages(pairs: NewLanguagePairs) -> list[str]:
-    """Return the new language, and those that the model was tested on."""
+def _languages(pairs: NewLanguagePairs, old_pairs: Mapping[str, Dataset]) -> list[str]:
+    """Return the new language, and those that the model was tested or trained on."""
     others = [short_code(code) for code in pairs.test.pairs if code != pairs.test_code]
+    for old in old_pairs.values():
+        others += map(short_code, [*old.unique("source_language"), *old.unique("target_language")])
     return list(dict.fromkeys([pairs.language, *others, *pairs.train.unique("target_language")]))
 
 

@@ -342,8 +342,11 @@ def train_cross_encoder(
 class PairClassificationEvaluator(CrossEncoderClassificationEvaluator):
     """ST's evaluator of labeled pairs, without those whose query leaves no room for a passage.
 
-    Queries are never cut, so that such a pair has no score: the tokenizer raises an error for it.
+    Queries are never cut, so that such a pair has no score: the tokenizer raises an error for it. Pairs that are left
+    out stay so.
     """
+
+    _checked_limit: int | None = None
 
     def __call__(  # type: ignore[override]  # ST's own evaluators narrow the model, too
         self, model: CrossEncoder, output_path: str | None = None, epoch: int = -1, steps: int = -1
@@ -355,23 +358,25 @@ class PairClassificationEvaluator(CrossEncoderClassificationEvaluator):
         """Leave out the pairs that a model cannot score, with a warning.
 
         Raises:
-            ValueError: None is left.
+            ValueError: None of a label is left.
         """
         limit = model.max_seq_length
-        if limit is None:
+        if limit is None or limit == self._checked_limit:
             return
         queries, passages = zip(*self.sentence_pairs)
         sizes, _ = pair_sizes(model.tokenizer, queries, passages)
         fitting = np.flatnonzero(sizes < limit)
-        if not len(fitting):
+        if set(self.labels[fitting]) != set(self.labels):
             raise ValueError(
-                f"a query is never cut, and no development pair's leaves room for a passage in {limit} tokens: the "
-                f"shortest takes {int(sizes.min())} with its special tokens; raise model.max_length."
+                f"a query is never cut, and those of all development pairs of a label leave no room for a passage in "
+                f"{limit} tokens: the shortest of all takes {int(sizes.min())} with its special tokens; raise "
+                "model.max_length."
             )
+        self._checked_limit = limit
         if dropped := len(sizes) - len(fitting):
             logger.warning(
                 f"{dropped:,} of {len(sizes):,} development pairs are left out: their queries, which are never cut, "
-                f"leave no room for a passage in {limit} tokens."
+                f"leave no room for a passage in {limit} tokens. Raise model.max_length to keep them."
             )
             self.sentence_pairs = [self.sentence_pairs[row] for row in fitting]
             self.labels = self.labels[fitting]
