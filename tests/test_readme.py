@@ -66,6 +66,14 @@ def test_commands_fit_their_page():
     assert too_long == []
 
 
+def test_steps_are_lists():
+    """The six steps of add-language had run together into one paragraph when its lines were wrapped."""
+    for page in PAGES:
+        prose = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        assert re.findall(r"\S (\d\. \*\*.{10})", prose) == [], page
+    assert re.findall(r"\S (\d\. \*\*.{10})", "no pieces. 2. **Start.** The vector") == ["2. **Start.** T"]
+
+
 def test_tables_can_be_read():
     """No cell is longer than 100 characters, and results have at most six columns."""
     for page in DOCS.rglob("*.md"):
